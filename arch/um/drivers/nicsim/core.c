@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * nicsim: ports, timers, frame buffers, counted errors and knobs.
+ *
+ * nicsim.nic=NAME creates two ports of that card at PCI 0000:00:00.0 (the
+ * device under test) and 0000:00:01.0 (its peer). Costs of nicsim.profile=
+ * are charged to the first alone: the peer is an ideal host, so that CPU time
+ * and latency are those of the device under test.
+ *
+ * /sys/kernel/debug/nicsim/<port>/ has
+ *	stats	counters, one "name value" a line
+ *	errors	what the model found wrong, one "count name" a line; empty is
+ *		what a test wants to see
+ *	link	0 pulls the cable, 1 plugs it in
+ *	speed	highest speed the link can have, Mbit/s: 10, 100 or 1000
+ *	loss_ppm  frames lost on their way from this port, per million
+ *	dma_map_fail  n fails the n-th mapping from now for the device to read
+ */
+#define pr_fmt(fmt) "nicsim: " fmt
+
+#include <linux/debugfs.h>
+#include <linux/init.h>
+#include <linux/moduleparam.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include "nicsim.h"
+
+/* one name for the parameters of all files */
+#undef MODULE_PARAM_PREFIX
+#define MODULE_PARAM_PREFIX "nicsim."
+
+static char *nic;
+module_param(nic, charp, 0444);
+MODULE_PARM_DESC(nic, "card model to create two ports of (none by default)");
+
+static char *profile = "desktop";
+module_param(profile, charp, 0444);
+MODULE_PARM_DESC(profile, "platform whose costs the device under test pays");
+
+static ulong seed = 1;
+module_param(seed, ulong, 0444);
+MODULE_PARM_DESC(seed, "seed of the jitter");
+
+static uint jitter = 10;
+module_param(jitter, uint, 0444);
+MODULE_PARM_DESC(jitter, "spread of each cost and latency, +- percent (0 to 100)");
+
+struct nicsim_port *nicsim_ports[NICSIM_PORTS];
+static LIST_HEAD(free_frames);
+
+static const struct nicsim_ops *const nicsim_models[] = {
+	&nicsim_rtl8168h,
+	NULL
+};
+
+/**
+ * nicsim_error - count something that real hardware would choke on
+ * @port: where
+ * @what: its name; a string constant, the same one for the same fault
+ *
+ * The first of a name is printed as well. A test reads the counts in debugfs.
+ *
+ * Context: any.
+ */
+void nicsim_error(struct nicsim_port *port, const char *what)
+{
+	int i;
+
+	for (i = 0; i < NICSIM_ERRORS; i++) {
+		if (!port->errors[i].what) {
+			port->errors[i].what = what;
+			pr_err("port%u: %s\n", port->index, what);
+		}
+		if (!strcmp(port->errors[i].what, what)) {
+			port->errors[i].count++;
+			return;
+		}
+	}
+	/* the table is full of other names: do not lose the fact */
+	port->errors[NICSIM_ERRORS - 1].count++;
+}
+
+/**
+ * nicsim_random - next value of the seeded generator (xorshift64*)
+ *
+ * Context: any.
+ * Return: 32 random bits, the same sequence for the same nicsim.seed=.
+ */
+u32 nicsim_random(void)
+{
+	static u64 state;
+
+	if (!state)
+		state = seed * 0x9e3779b97f4a7c15ULL | 1;
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return (state * 0x2545f4914f6cdd1dULL) >> 32;
+}
+
+/**
+ * nicsim_jitter - spread a cost or latency
+ * @ns: its mean
+ *
+ * Real machines never take the same time twice, and a simulation that does
+ * measures one phase of two periodic processes instead of a distribution.
+ *
+ * Context: any.
+ * Return: @ns, uniformly spread by +- nicsim.jitter= percent.
+ */
+u64 nicsim_jitter(u64 ns)
+{
+	u64 span = ns * min(jitter, 100U) / 50;
+
+	return span ? ns - span / 2 + ((span + 1) * nicsim_random() >> 32) : ns;
+}
+
+static void nicsim_timer_due(struct time_travel_event *ev)
+{
+	struct nicsim_timer *t = container_of(ev, struct nicsim_timer, ev);
+
+	t->port->ops->timer(t->port, t->id);
+}
+
+/**
+ * nicsim_timer_set_at - set or move a timer of the device
+ * @port: the port
+ * @id: which, below NICSIM_TIMERS; comes back in ops->timer()
+ * @when: when it is due, in ns of time_travel_now(); not in the past
+ *
+ * Context: device code.
+ */
+void nicsim_timer_set_at(struct nicsim_port *port, unsigned int id, u64 when)
+{
+	u64 now = time_travel_now();
+
+	nicsim_timer_cancel(port, id);
+	time_travel_add_event_rel(&port->timers[id].ev,
+				  when > now ? when - now : 0);
+}
+
+/**
+ * nicsim_timer_set - set or move a timer of the device
+ * @port: the port
+ * @id: which, below NICSIM_TIMERS; comes back in ops->timer()
+ * @ns: in how long it is due
+ *
+ * Context: device code.
+ */
+void nicsim_timer_set(struct nicsim_port *port, unsigned int id, u64 ns)
+{
+	nicsim_timer_set_at(port, id, time_travel_now() + ns);
+}
+
+/**
+ * nicsim_timer_cancel - stop a timer of the device, if it runs
+ * @port: the port
+ * @id: which
+ *
+ * Context: device code.
+ */
+void nicsim_timer_cancel(struct nicsim_port *port, unsigned int id)
+{
+	time_travel_del_event(&port->timers[id].ev);
+}
+
+/**
+ * nicsim_frame_alloc - take a frame buffer
+ *
+ * Context: device code.
+ * Return: a frame of length 0, or NULL when all are in FIFOs or on the wire.
+ */
+struct nicsim_frame *nicsim_frame_alloc(void)
+{
+	struct nicsim_frame *f;
+
+	f = list_first_entry_or_null(&free_frames, struct nicsim_frame, list);
+	if (!f)
+		return NULL;
+	list_del(&f->list);
+	f->len = 0;
+	return f;
+}
+
+/**
+ * nicsim_frame_free - give a frame buffer back
+ * @frame: the buffer; a NULL pointer is fine
+ *
+ * Context: device code.
+ */
+void nicsim_frame_free(struct nicsim_frame *frame)
+{
+	if (frame)
+		list_add(&frame->list, &free_frames);
+}
+
+static int __init nicsim_frames_init(void)
+{
+	struct nicsim_frame *f = kcalloc(NICSIM_FRAMES, sizeof(*f), GFP_KERNEL);
+	u8 *data = kvcalloc(NICSIM_FRAMES, NICSIM_FRAME_MAX, GFP_KERNEL);
+	int i;
+
+	if (!f || !data) {
+		kfree(f);
+		kvfree(data);
+		return -ENOMEM;
+	}
+	for (i = 0; i < NICSIM_FRAMES; i++) {
+		f[i].data = data + i * NICSIM_FRAME_MAX;
+		list_add_tail(&f[i].list, &free_frames);
+	}
+	return 0;
+}
+
+static int stats_show(struct seq_file *m, void *v)
+{
+	struct nicsim_port *port = m->private;
+
+	seq_printf(m, "now_ns %llu\n", time_travel_now());
+	seq_printf(m, "busy_ns %llu\n", port->busy_ns);
+	seq_printf(m, "irqs %llu\n", port->irq.count);
+	seq_printf(m, "mmio_reads %llu\n", port->mmio_reads);
+	seq_printf(m, "mmio_writes %llu\n", port->mmio_writes);
+	seq_printf(m, "dma_reads %llu\n", port->dma.reads);
+	seq_printf(m, "dma_writes %llu\n", port->dma.writes);
+	seq_printf(m, "dma_live %u\n", nicsim_dma_live());
+	seq_printf(m, "tx_skbs %llu\n", port->tx_skbs);
+	seq_printf(m, "tx_packets %llu\n", port->tx_packets);
+	seq_printf(m, "wire_sent %llu\n", port->wire.sent);
+	seq_printf(m, "wire_lost %llu\n", port->wire.lost);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(stats);
+
+static int errors_show(struct seq_file *m, void *v)
+{
+	struct nicsim_port *port = m->private;
+	int i;
+
+	for (i = 0; i < NICSIM_ERRORS && port->errors[i].what; i++)
+		seq_printf(m, "%llu %s\n", port->errors[i].count,
+			   port->errors[i].what);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(errors);
+
+static int link_get(void *data, u64 *val)
+{
+	*val = !!((struct nicsim_port *)data)->wire.limit;
+	return 0;
+}
+
+static int link_set(void *data, u64 val)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	nicsim_wire_limit(data, val ? NICSIM_SPEED_ALL : 0);
+	local_irq_restore(flags);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(link_fops, link_get, link_set, "%llu\n");
+
+static int speed_get(void *data, u64 *val)
+{
+	*val = nicsim_wire_mbps();
+	return 0;
+}
+
+static int speed_set(void *data, u64 val)
+{
+	unsigned long flags;
+	u32 mask;
+
+	if (val == 10)
+		mask = NICSIM_SPEED_10;
+	else if (val == 100)
+		mask = NICSIM_SPEED_10 | NICSIM_SPEED_100;
+	else if (val == 1000)
+		mask = NICSIM_SPEED_ALL;
+	else
+		return -EINVAL;
+
+	local_irq_save(flags);
+	nicsim_wire_limit(data, mask);
+	local_irq_restore(flags);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(speed_fops, speed_get, speed_set, "%llu\n");
+
+static void __init nicsim_debugfs(struct nicsim_port *port, struct dentry *root)
+{
+	char name[8];
+	struct dentry *dir;
+
+	snprintf(name, sizeof(name), "port%u", port->index);
+	dir = debugfs_create_dir(name, root);
+	debugfs_create_file("stats", 0444, dir, port, &stats_fops);
+	debugfs_create_file("errors", 0444, dir, port, &errors_fops);
+	debugfs_create_file_unsafe("link", 0644, dir, port, &link_fops);
+	debugfs_create_file_unsafe("speed", 0644, dir, port, &speed_fops);
+	debugfs_create_u32("loss_ppm", 0644, dir, &port->wire.loss_ppm);
+	debugfs_create_u32("dma_map_fail", 0644, dir, &port->dma.map_fail);
+}
+
+static struct nicsim_port * __init
+nicsim_port_create(const struct nicsim_ops *ops, unsigned int index,
+		   const struct nicsim_profile *prof)
+{
+	struct nicsim_port *port = kzalloc(sizeof(*port), GFP_KERNEL);
+	int i;
+
+	if (!port)
+		return NULL;
+
+	port->ops = ops;
+	port->index = index;
+	port->profile = prof;
+	port->priv = kvzalloc(ops->priv_size, GFP_KERNEL);
+	if (!port->priv)
+		goto err;
+
+	for (i = 0; i < NICSIM_TIMERS; i++) {
+		port->timers[i].port = port;
+		port->timers[i].id = i;
+		time_travel_set_hw_event_fn(&port->timers[i].ev,
+					    nicsim_timer_due);
+	}
+
+	nicsim_wire_init(port);
+	if (nicsim_dma_init(port))
+		goto err;
+
+	return port;
+err:
+	kvfree(port->priv);
+	kfree(port);
+	return NULL;
+}
+
+static int __init nicsim_init(void)
+{
+	const struct nicsim_profile *prof, *ideal = nicsim_profile_find("ideal");
+	const struct nicsim_ops *ops = NULL;
+	struct dentry *root;
+	int i, err;
+
+	if (!nic)
+		return 0;
+
+	for (i = 0; nicsim_models[i]; i++)
+		if (!strcmp(nicsim_models[i]->name, nic))
+			ops = nicsim_models[i];
+	prof = nicsim_profile_find(profile);
+	if (!ops || !prof) {
+		pr_err("no %s named '%s'\n", ops ? "profile" : "nic",
+		       ops ? profile : nic);
+		return -EINVAL;
+	}
+	if (time_travel_mode != TT_MODE_INFCPU &&
+	    time_travel_mode != TT_MODE_EXTERNAL) {
+		pr_err("needs time-travel=inf-cpu\n");
+		return -EINVAL;
+	}
+
+	err = nicsim_frames_init();
+	if (err)
+		return err;
+
+	for (i = 0; i < NICSIM_PORTS; i++) {
+		nicsim_ports[i] = nicsim_port_create(ops, i, i ? ideal : prof);
+		if (!nicsim_ports[i])
+			return -ENOMEM;
+	}
+	nicsim_ports[0]->peer = nicsim_ports[1];
+	nicsim_ports[1]->peer = nicsim_ports[0];
+
+	err = nicsim_profile_init();
+	if (err)
+		return err;
+
+	root = debugfs_create_dir("nicsim", NULL);
+	for (i = 0; i < NICSIM_PORTS; i++) {
+		nicsim_debugfs(nicsim_ports[i], root);
+		err = ops->init(nicsim_ports[i]);
+		if (!err)
+			err = nicsim_pci_register(nicsim_ports[i]);
+		if (err) {
+			pr_err("port%d: %s failed: %d\n", i, ops->name, err);
+			return err;
+		}
+	}
+
+	pr_info("two ports of %s, profile %s, seed %lu, jitter %u%%\n",
+		ops->name, prof->name, seed, jitter);
+	return 0;
+}
+/* after the PCI bridge (device_initcall) and before the drivers' users */
+late_initcall(nicsim_init);

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * nicsim: simulated network cards for User Mode Linux in virtual time.
+ *
+ * Two ports of one card model sit back to back on a wire. The unmodified
+ * driver of the card probes them on UML's PCI bus. This header is the cut
+ * between the engine, which owns time, wire, PCI and DMA, and a device model,
+ * which knows registers and descriptors and nothing else:
+ *
+ *	engine -> device: struct nicsim_ops
+ *	device -> engine: nicsim_dma_*(), nicsim_wire_*(), nicsim_irq_set(),
+ *			  nicsim_timer_*(), nicsim_error()
+ *
+ * A device never sees a wall clock, a kernel pointer of the driver's or the
+ * other port. Everything that happens at a time is a hardware event (see
+ * time_travel_set_hw_event_fn()): device code runs with interrupts disabled,
+ * on one CPU, possibly inside any register access or wait of the kernel. It
+ * takes no locks, allocates nothing and does not advance time.
+ */
+#ifndef __UM_NICSIM_H
+#define __UM_NICSIM_H
+
+#include <linux/types.h>
+#include <linux/list.h>
+#include <linux/netdevice.h>
+#include <linux/pci.h>
+#include <linux/time-internal.h>
+#include "../virt-pci.h"
+
+#define NICSIM_PORTS		2
+#define NICSIM_TIMERS		8
+#define NICSIM_ERRORS		32
+/* largest frame on the wire without preamble and FCS, VLAN tag included */
+#define NICSIM_FRAME_MAX	9216
+#define NICSIM_FRAMES		512	/* frame buffers, shared by the ports */
+#define NICSIM_DMA_REQS		512	/* requests a port can have pending */
+#define NICSIM_DMA_INLINE	64	/* bytes a request can carry itself */
+#define NICSIM_DMA_SLOTS_MAX	16	/* outstanding reads an engine can have */
+#define NICSIM_CFG_SIZE		4096
+
+struct nicsim_port;
+
+/**
+ * struct nicsim_frame - a frame in a FIFO or on the wire
+ * @list: for its present owner
+ * @len: bytes in @data, from the destination address, without FCS
+ * @lost: it will not arrive
+ * @when: when its last bit arrives at the other end
+ * @room: for its present owner: bytes it takes in a FIFO
+ * @data: the bytes
+ */
+struct nicsim_frame {
+	struct list_head list;
+	u32 len;
+	bool lost;
+	u64 when;
+	u32 room;
+	u8 *data;
+};
+
+/**
+ * struct nicsim_ops - a device model
+ * @name: what nicsim.nic= calls it
+ * @vendor: PCI vendor id
+ * @device: PCI device id
+ * @revision: PCI revision
+ * @bar: the memory BAR that holds the registers
+ * @bar_size: its size in bytes, a power of two
+ * @priv_size: bytes of the device's own state, zeroed
+ * @dma_req_max: bytes the device asks for in one read request at most; the
+ *	PCI Max_Read_Request_Size bounds it further
+ * @dma_outstanding: read requests the device can have outstanding
+ * @init: power-on; sets defaults, returns 0 or a negative error
+ * @reg_read: register read of @size 1, 2 or 4 bytes
+ * @reg_write: register write
+ * @dma_done: a request tagged by the device is complete: for a read the data
+ *	is in the buffer, for a write it is in memory. A failed request (see
+ *	nicsim_error()) completes as well, a read with zeroes
+ * @rx_frame: a frame has arrived whole; the device owns it and gives it back
+ *	by nicsim_frame_free()
+ * @timer: a timer set by nicsim_timer_set() is due
+ * @link_change: the link went up (@mbps) or down (0)
+ *
+ * @reg_read and @reg_write run in the context of the driver's access, the
+ * others in that of a hardware event; interrupts are disabled in all of them.
+ */
+struct nicsim_ops {
+	const char *name;
+	u16 vendor;
+	u16 device;
+	u8 revision;
+	u8 bar;
+	u32 bar_size;
+	size_t priv_size;
+	u32 dma_req_max;
+	u32 dma_outstanding;
+	int (*init)(struct nicsim_port *port);
+	u32 (*reg_read)(struct nicsim_port *port, u32 off, int size);
+	void (*reg_write)(struct nicsim_port *port, u32 off, int size, u32 val);
+	void (*dma_done)(struct nicsim_port *port, u32 tag, void *ctx);
+	void (*rx_frame)(struct nicsim_port *port, struct nicsim_frame *frame);
+	void (*timer)(struct nicsim_port *port, unsigned int id);
+	void (*link_change)(struct nicsim_port *port, u32 mbps);
+};
+
+/**
+ * struct nicsim_profile - what things cost on a platform
+ * @name: what nicsim.profile= calls it
+ * @mmio_read_ns: CPU time of a register read: a PCIe round trip
+ * @mmio_write_ns: CPU time of a posted register write
+ * @irq_ns: CPU time from the interrupt message to the driver's handler
+ * @irq_latency_ns: time from the device's interrupt message until the CPU
+ *	sees it; no CPU time
+ * @dma_read_ns: time from a read request until the first byte of its answer
+ * @dma_write_ns: time until a posted write is visible in memory
+ * @dma_mbps: bandwidth of the device's PCIe link each way, Mbit/s
+ * @skb_ns: CPU time of an skb, as large as it may be, on its way down from
+ *	the socket to the queueing discipline
+ * @xmit_ns: CPU time of a packet from there through the driver
+ * @frag_ns: CPU time of a page fragment of it
+ * @seg_ns: CPU time of a segment that the stack cuts, bytes apart
+ * @rx_ns: CPU time of a received packet up to GRO
+ * @rx_skb_ns: CPU time of an skb that GRO hands to the stack
+ * @copy_ps: CPU time of copying a byte, picoseconds
+ * @csum_ps: CPU time of checksumming a byte, picoseconds
+ *
+ * See profile.c for the values and where they come from.
+ */
+struct nicsim_profile {
+	const char *name;
+	u32 mmio_read_ns;
+	u32 mmio_write_ns;
+	u32 irq_ns;
+	u32 irq_latency_ns;
+	u32 dma_read_ns;
+	u32 dma_write_ns;
+	u32 dma_mbps;
+	u32 skb_ns;
+	u32 xmit_ns;
+	u32 frag_ns;
+	u32 seg_ns;
+	u32 rx_ns;
+	u32 rx_skb_ns;
+	u32 copy_ps;
+	u32 csum_ps;
+};
+
+struct nicsim_dma_req {
+	struct time_travel_event ev;
+	struct list_head list;
+	struct nicsim_port *port;
+	dma_addr_t iova;
+	u32 len;
+	u32 tag;
+	void *ctx;
+	void *buf;
+	bool write;
+	u8 data[NICSIM_DMA_INLINE];
+};
+
+/**
+ * struct nicsim_dma - the DMA engine of a port
+ * @slot_free: when each outstanding-read slot is free again
+ * @link_free: when the PCIe link towards the device is free again
+ * @write_done: when the last posted write is in memory
+ * @free: unused requests
+ * @busy: requests under way
+ * @reqs: all requests
+ * @reads: read requests sent
+ * @writes: writes sent
+ * @map_fail: if not 0, counts mappings down and fails the one that makes it 0
+ */
+struct nicsim_dma {
+	u64 slot_free[NICSIM_DMA_SLOTS_MAX];
+	u64 link_free;
+	u64 write_done;
+	struct list_head free;
+	struct list_head busy;
+	struct nicsim_dma_req *reqs;
+	u64 reads;
+	u64 writes;
+	u32 map_fail;
+};
+
+/**
+ * struct nicsim_wire_end - a port's end of the wire
+ * @busy_until: when the transmitter is idle again
+ * @fly: frames sent and not yet at the other end, oldest first
+ * @arrive: event of the oldest of @fly
+ * @speeds: speeds the PHY offers, a mask of NICSIM_SPEED_*; 0 is powered down
+ * @limit: speeds the cable or the tester allows
+ * @loss_ppm: frames lost on the way, per million
+ * @sent: frames handed to the transmitter
+ * @lost: frames lost because of @loss_ppm or a dead link
+ */
+struct nicsim_wire_end {
+	u64 busy_until;
+	struct list_head fly;
+	struct time_travel_event arrive;
+	u32 speeds;
+	u32 limit;
+	u32 loss_ppm;
+	u64 sent;
+	u64 lost;
+};
+
+#define NICSIM_SPEED_10		BIT(0)
+#define NICSIM_SPEED_100	BIT(1)
+#define NICSIM_SPEED_1000	BIT(2)
+#define NICSIM_SPEED_ALL	GENMASK(2, 0)
+
+struct nicsim_timer {
+	struct time_travel_event ev;
+	struct nicsim_port *port;
+	unsigned int id;
+};
+
+struct nicsim_irq {
+	struct time_travel_event ev;
+	struct nicsim_port *port;
+	bool level;
+	bool intx;
+	u64 count;
+};
+
+/**
+ * struct nicsim_port - a port
+ * @ops: its device model
+ * @priv: the model's state
+ * @profile: what things cost at this port
+ * @index: 0 is the device under test, 1 its peer
+ * @peer: the other port
+ * @pdev: the PCI core's view, NULL before it was found
+ * @pci: UML's view
+ * @devfn: where it is on the bus
+ * @present: it was found there
+ * @cfg: configuration space
+ * @cfg_mask: its writable bits
+ * @dma: DMA engine
+ * @wire: end of the wire
+ * @timers: the model's timers
+ * @irq: interrupt message or line
+ * @busy_ns: CPU time charged
+ * @mmio_reads: register reads
+ * @mmio_writes: register writes
+ * @tx_skbs: skbs that entered the queueing discipline
+ * @tx_packets: packets the driver was given
+ * @errors: what the model found wrong, by name, with a count
+ */
+struct nicsim_port {
+	const struct nicsim_ops *ops;
+	void *priv;
+	const struct nicsim_profile *profile;
+	unsigned int index;
+	struct nicsim_port *peer;
+	struct pci_dev *pdev;
+	struct um_pci_device pci;
+	unsigned int devfn;
+	bool present;
+	u8 cfg[NICSIM_CFG_SIZE];
+	u8 cfg_mask[NICSIM_CFG_SIZE];
+	struct nicsim_dma dma;
+	struct nicsim_wire_end wire;
+	struct nicsim_timer timers[NICSIM_TIMERS];
+	struct nicsim_irq irq;
+	u64 busy_ns;
+	u64 mmio_reads;
+	u64 mmio_writes;
+	u64 tx_skbs;
+	u64 tx_packets;
+	struct {
+		const char *what;
+		u64 count;
+	} errors[NICSIM_ERRORS];
+};
+
+/* core.c */
+extern struct nicsim_port *nicsim_ports[NICSIM_PORTS];
+
+void nicsim_error(struct nicsim_port *port, const char *what);
+u32 nicsim_random(void);
+u64 nicsim_jitter(u64 ns);
+void nicsim_timer_set(struct nicsim_port *port, unsigned int id, u64 ns);
+void nicsim_timer_set_at(struct nicsim_port *port, unsigned int id, u64 when);
+void nicsim_timer_cancel(struct nicsim_port *port, unsigned int id);
+struct nicsim_frame *nicsim_frame_alloc(void);
+void nicsim_frame_free(struct nicsim_frame *frame);
+
+/* wire.c */
+void nicsim_wire_init(struct nicsim_port *port);
+void nicsim_wire_advertise(struct nicsim_port *port, u32 speeds);
+void nicsim_wire_limit(struct nicsim_port *port, u32 speeds);
+u64 nicsim_wire_send(struct nicsim_port *port, struct nicsim_frame *frame);
+u32 nicsim_wire_mbps(void);
+u64 nicsim_wire_ns(u32 len, u32 mbps);
+
+/* pci.c */
+int nicsim_pci_register(struct nicsim_port *port);
+void nicsim_irq_set(struct nicsim_port *port, bool level);
+u32 nicsim_pci_mrrs(struct nicsim_port *port);
+bool nicsim_pci_master(struct nicsim_port *port);
+
+/* dma.c */
+int nicsim_dma_init(struct nicsim_port *port);
+void nicsim_dma_attach(struct device *dev);
+void nicsim_dma_read(struct nicsim_port *port, dma_addr_t iova, void *buf,
+		     u32 len, u32 tag, void *ctx);
+void nicsim_dma_write(struct nicsim_port *port, dma_addr_t iova,
+		      const void *buf, u32 len, u32 tag, void *ctx);
+void nicsim_dma_reset(struct nicsim_port *port);
+u32 nicsim_dma_live(void);
+
+/* profile.c */
+const struct nicsim_profile *nicsim_profile_find(const char *name);
+void nicsim_charge(struct nicsim_port *port, u64 ns);
+int nicsim_profile_init(void);
+
+/* offload.c */
+
+/**
+ * struct nicsim_l4 - where a frame's headers are
+ * @l3: offset of the IP header
+ * @l4: offset of the transport header
+ * @proto: transport protocol, 0 when there is none that can be checksummed
+ * @v6: it is IPv6
+ */
+struct nicsim_l4 {
+	u32 l3;
+	u32 l4;
+	u8 proto;
+	bool v6;
+};
+
+/**
+ * struct nicsim_tso - a large send being cut into segments
+ * @hdr: its headers as the driver gave them
+ * @hdr_len: their length, link, network and transport
+ * @l: where they are
+ * @mss: payload bytes of a segment
+ */
+struct nicsim_tso {
+	u8 hdr[256];
+	u32 hdr_len;
+	struct nicsim_l4 l;
+	u32 mss;
+};
+
+bool nicsim_parse(const u8 *data, u32 len, struct nicsim_l4 *l);
+const char *nicsim_tx_csum(u8 *data, u32 len, u32 l4, bool v6, u8 proto);
+bool nicsim_rx_csum_ok(const u8 *data, u32 len, const struct nicsim_l4 *l);
+const char *nicsim_tso_start(struct nicsim_tso *t, u32 avail, u32 l4, bool v6,
+			     u32 mss, u32 total);
+void nicsim_tso_segment(const struct nicsim_tso *t, u8 *data, u32 off,
+			u32 len, bool last);
+
+/* device models */
+extern const struct nicsim_ops nicsim_rtl8168h;
+
+#endif /* __UM_NICSIM_H */

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * nicsim: the ports as PCI functions: configuration space, register BAR with
+ * the CPU cost of each access, MSI and INTx.
+ *
+ * Configuration space is an array with a mask of writable bits; capabilities
+ * are power management, MSI (unless nicsim.intx=1) and PCI Express. Only the
+ * BAR that holds the registers is offered, UML has no I/O ports.
+ */
+#define pr_fmt(fmt) "nicsim: " fmt
+
+#include <linux/bitfield.h>
+#include <linux/interrupt.h>
+#include <linux/irq.h>
+#include <linux/moduleparam.h>
+#include <linux/unaligned.h>
+#include "nicsim.h"
+
+/* one name for the parameters of all files */
+#undef MODULE_PARAM_PREFIX
+#define MODULE_PARAM_PREFIX "nicsim."
+
+#define CAP_PM		0x40
+#define CAP_MSI		0x50
+#define CAP_EXP		0x70
+
+static bool intx;
+module_param(intx, bool, 0444);
+MODULE_PARM_DESC(intx, "offer no MSI, only the legacy interrupt line");
+
+static struct nicsim_port *registering;
+
+static unsigned long cfg_read(struct um_pci_device *pci, unsigned int off,
+			      int size)
+{
+	struct nicsim_port *port = container_of(pci, struct nicsim_port, pci);
+
+	if (off + size > NICSIM_CFG_SIZE)
+		return ULONG_MAX;
+	if (size == 1)
+		return port->cfg[off];
+	if (size == 2)
+		return get_unaligned_le16(port->cfg + off);
+	return get_unaligned_le32(port->cfg + off);
+}
+
+static void cfg_write(struct um_pci_device *pci, unsigned int off, int size,
+		      unsigned long val)
+{
+	struct nicsim_port *port = container_of(pci, struct nicsim_port, pci);
+	int i;
+
+	if (off + size > NICSIM_CFG_SIZE)
+		return;
+	for (i = 0; i < size; i++, val >>= 8) {
+		u8 mask = port->cfg_mask[off + i];
+
+		port->cfg[off + i] = (port->cfg[off + i] & ~mask) |
+				     (val & mask);
+	}
+}
+
+/**
+ * nicsim_pci_mrrs - the Max_Read_Request_Size in force
+ * @port: the port
+ *
+ * Context: any.
+ * Return: bytes.
+ */
+u32 nicsim_pci_mrrs(struct nicsim_port *port)
+{
+	u16 ctl = get_unaligned_le16(port->cfg + CAP_EXP + PCI_EXP_DEVCTL);
+
+	return 128U << FIELD_GET(PCI_EXP_DEVCTL_READRQ, ctl);
+}
+
+/**
+ * nicsim_pci_master - may the device access memory and send messages?
+ * @port: the port
+ *
+ * Context: any.
+ * Return: the Bus Master Enable bit.
+ */
+bool nicsim_pci_master(struct nicsim_port *port)
+{
+	return port->cfg[PCI_COMMAND] & PCI_COMMAND_MASTER;
+}
+
+static unsigned long bar_read(struct um_pci_device *pci, int bar,
+			      unsigned int off, int size)
+{
+	struct nicsim_port *port = container_of(pci, struct nicsim_port, pci);
+	unsigned long flags;
+	u32 val;
+
+	if (bar != port->ops->bar || size > 4 ||
+	    off + size > port->ops->bar_size) {
+		nicsim_error(port, "mmio: read outside the registers");
+		return ULONG_MAX;
+	}
+
+	port->mmio_reads++;
+	/*
+	 * The CPU waits for the round trip. The device answers at its end, so
+	 * that all it did until then is in the value.
+	 */
+	nicsim_charge(port, port->profile->mmio_read_ns);
+	local_irq_save(flags);
+	val = port->ops->reg_read(port, off, size);
+	local_irq_restore(flags);
+
+	return val;
+}
+
+static void bar_write(struct um_pci_device *pci, int bar, unsigned int off,
+		      int size, unsigned long val)
+{
+	struct nicsim_port *port = container_of(pci, struct nicsim_port, pci);
+	unsigned long flags;
+
+	if (bar != port->ops->bar || size > 4 ||
+	    off + size > port->ops->bar_size) {
+		nicsim_error(port, "mmio: write outside the registers");
+		return;
+	}
+
+	port->mmio_writes++;
+	nicsim_charge(port, port->profile->mmio_write_ns);
+	local_irq_save(flags);
+	port->ops->reg_write(port, off, size, val);
+	local_irq_restore(flags);
+}
+
+static void bar_copy_from(struct um_pci_device *pci, int bar, void *buf,
+			  unsigned int off, int size)
+{
+	u8 *p = buf;
+
+	while (size--)
+		*p++ = bar_read(pci, bar, off++, 1);
+}
+
+static void bar_copy_to(struct um_pci_device *pci, int bar, unsigned int off,
+			const void *buf, int size)
+{
+	const u8 *p = buf;
+
+	while (size--)
+		bar_write(pci, bar, off++, 1, *p++);
+}
+
+static void bar_set(struct um_pci_device *pci, int bar, unsigned int off,
+		    u8 value, int size)
+{
+	while (size--)
+		bar_write(pci, bar, off++, 1, value);
+}
+
+static const struct um_pci_ops nicsim_pci_ops = {
+	.cfgspace_read	= cfg_read,
+	.cfgspace_write	= cfg_write,
+	.bar_read	= bar_read,
+	.bar_write	= bar_write,
+	.bar_copy_from	= bar_copy_from,
+	.bar_copy_to	= bar_copy_to,
+	.bar_set	= bar_set,
+};
+
+static bool msi_enabled(struct nicsim_port *port)
+{
+	return !intx && port->cfg[CAP_MSI + PCI_MSI_FLAGS] &
+	       PCI_MSI_FLAGS_ENABLE;
+}
+
+/* an ordinary event: it interrupts the CPU, once that has interrupts enabled */
+static void irq_deliver(struct time_travel_event *ev)
+{
+	struct nicsim_irq *irq = container_of(ev, struct nicsim_irq, ev);
+	struct nicsim_port *port = irq->port;
+
+	if (msi_enabled(port)) {
+		irq->count++;
+		nicsim_charge(port, port->profile->irq_ns);
+		generic_handle_irq(get_unaligned_le16(port->cfg + CAP_MSI +
+						      PCI_MSI_DATA_64));
+		return;
+	}
+
+	/* a line that was released meanwhile, or that nobody listens to */
+	if (!irq->level || get_unaligned_le16(port->cfg + PCI_COMMAND) &
+			   PCI_COMMAND_INTX_DISABLE)
+		return;
+	irq->count++;
+	nicsim_charge(port, port->profile->irq_ns);
+	generic_handle_irq(port->pci.irq);
+	/* still asserted: level-triggered, again when the CPU enables it */
+	if (irq->level)
+		time_travel_add_event_rel(ev, NSEC_PER_USEC);
+}
+
+/**
+ * nicsim_irq_set - the device's interrupt condition
+ * @port: the port
+ * @level: does it have an enabled cause pending?
+ *
+ * A rising edge sends a message, which never overtakes the data written
+ * before it; with INTx the line follows @level.
+ *
+ * Context: device code.
+ */
+void nicsim_irq_set(struct nicsim_port *port, bool level)
+{
+	struct nicsim_irq *irq = &port->irq;
+	u64 now = time_travel_now();
+	bool rise = level && !irq->level;
+
+	irq->level = level;
+	if (!rise || !nicsim_pci_master(port))
+		return;
+
+	time_travel_add_event_rel(&irq->ev,
+				  max(port->dma.write_done, now) - now +
+				  nicsim_jitter(port->profile->irq_latency_ns));
+}
+
+/* the port's device appears, at registration or when the bus is rescanned */
+static int pci_notify(struct notifier_block *nb, unsigned long action,
+		      void *data)
+{
+	struct pci_dev *pdev = to_pci_dev(data);
+	int i;
+
+	if (pci_domain_nr(pdev->bus) || pdev->bus->number)
+		return NOTIFY_DONE;
+
+	if (action == BUS_NOTIFY_ADD_DEVICE && registering) {
+		registering->devfn = pdev->devfn;
+		registering->present = true;
+		registering = NULL;
+	}
+
+	for (i = 0; i < NICSIM_PORTS; i++) {
+		struct nicsim_port *port = nicsim_ports[i];
+
+		if (!port || !port->present || port->devfn != pdev->devfn)
+			continue;
+		if (action == BUS_NOTIFY_ADD_DEVICE) {
+			port->pdev = pdev;
+			nicsim_dma_attach(&pdev->dev);
+			/* UML allocates a bare descriptor for the line */
+			irq_set_chip_and_handler(port->pci.irq, &dummy_irq_chip,
+						 handle_simple_irq);
+		} else if (action == BUS_NOTIFY_REMOVED_DEVICE) {
+			port->pdev = NULL;
+		}
+	}
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block pci_nb = {
+	.notifier_call = pci_notify,
+};
+
+static void cfg_put(struct nicsim_port *port, u32 off, int size, u32 val,
+		    u32 mask)
+{
+	int i;
+
+	for (i = 0; i < size; i++, val >>= 8, mask >>= 8) {
+		port->cfg[off + i] = val;
+		port->cfg_mask[off + i] = mask;
+	}
+}
+
+static void cfg_init(struct nicsim_port *port)
+{
+	const struct nicsim_ops *ops = port->ops;
+
+	cfg_put(port, PCI_VENDOR_ID, 2, ops->vendor, 0);
+	cfg_put(port, PCI_DEVICE_ID, 2, ops->device, 0);
+	cfg_put(port, PCI_COMMAND, 2, 0, 0x0546);
+	cfg_put(port, PCI_STATUS, 2, PCI_STATUS_CAP_LIST, 0);
+	cfg_put(port, PCI_REVISION_ID, 1, ops->revision, 0);
+	cfg_put(port, PCI_CLASS_DEVICE, 2, PCI_CLASS_NETWORK_ETHERNET, 0);
+	cfg_put(port, PCI_CACHE_LINE_SIZE, 1, 0, 0xff);
+	cfg_put(port, PCI_BASE_ADDRESS_0 + 4 * ops->bar, 4, 0,
+		~(ops->bar_size - 1));
+	cfg_put(port, PCI_SUBSYSTEM_VENDOR_ID, 2, ops->vendor, 0);
+	cfg_put(port, PCI_SUBSYSTEM_ID, 2, 0x0123, 0);
+	cfg_put(port, PCI_CAPABILITY_LIST, 1, CAP_PM, 0);
+	cfg_put(port, PCI_INTERRUPT_LINE, 1, 0, 0xff);
+	cfg_put(port, PCI_INTERRUPT_PIN, 1, 1, 0);
+
+	/* D0 and D3hot; no wake-up: PME is not modelled */
+	cfg_put(port, CAP_PM, 2, PCI_CAP_ID_PM | (intx ? CAP_EXP : CAP_MSI) << 8,
+		0);
+	cfg_put(port, CAP_PM + PCI_PM_PMC, 2, 3, 0);
+	cfg_put(port, CAP_PM + PCI_PM_CTRL, 2, PCI_PM_CTRL_NO_SOFT_RESET,
+		PCI_PM_CTRL_STATE_MASK);
+
+	cfg_put(port, CAP_MSI, 2, PCI_CAP_ID_MSI | CAP_EXP << 8, 0);
+	cfg_put(port, CAP_MSI + PCI_MSI_FLAGS, 2, PCI_MSI_FLAGS_64BIT,
+		PCI_MSI_FLAGS_ENABLE | PCI_MSI_FLAGS_QSIZE);
+	cfg_put(port, CAP_MSI + PCI_MSI_ADDRESS_LO, 4, 0, ~3U);
+	cfg_put(port, CAP_MSI + PCI_MSI_ADDRESS_HI, 4, 0, ~0U);
+	cfg_put(port, CAP_MSI + PCI_MSI_DATA_64, 2, 0, 0xffff);
+
+	/* version 2 endpoint, 2.5 GT/s x1, 128 bytes payload, 512 requested */
+	cfg_put(port, CAP_EXP, 2, PCI_CAP_ID_EXP, 0);
+	cfg_put(port, CAP_EXP + PCI_EXP_FLAGS, 2,
+		PCI_EXP_TYPE_ENDPOINT << 4 | 2, 0);
+	cfg_put(port, CAP_EXP + PCI_EXP_DEVCAP, 4, PCI_EXP_DEVCAP_RBER, 0);
+	cfg_put(port, CAP_EXP + PCI_EXP_DEVCTL, 2, 0x2000, 0x7fff);
+	cfg_put(port, CAP_EXP + PCI_EXP_LNKCAP, 4, PCI_EXP_LNKCAP_SLS_2_5GB |
+		PCI_EXP_LNKSTA_NLW_X1, 0);
+	cfg_put(port, CAP_EXP + PCI_EXP_LNKCTL, 2, 0, 0x01fb);
+	cfg_put(port, CAP_EXP + PCI_EXP_LNKSTA, 2,
+		PCI_EXP_LNKSTA_CLS_2_5GB | PCI_EXP_LNKSTA_NLW_X1, 0);
+	cfg_put(port, CAP_EXP + PCI_EXP_DEVCTL2, 2, 0, 0xffff);
+}
+
+/**
+ * nicsim_pci_register - plug a port into the PCI bus
+ * @port: the port, ready for register accesses
+ *
+ * The driver, if it is there, probes before this returns.
+ *
+ * Context: process.
+ * Return: 0 or a negative error.
+ */
+int nicsim_pci_register(struct nicsim_port *port)
+{
+	int err;
+
+	cfg_init(port);
+	port->irq.port = port;
+	time_travel_set_event_fn(&port->irq.ev, irq_deliver);
+	port->pci.ops = &nicsim_pci_ops;
+
+	/* once for all ports */
+	if (!port->index) {
+		err = bus_register_notifier(&pci_bus_type, &pci_nb);
+		if (err)
+			return err;
+	}
+
+	registering = port;
+	err = um_pci_device_register(&port->pci);
+	registering = NULL;
+	if (err)
+		return err;
+	return port->present ? 0 : -ENODEV;
+}
