@@ -43,7 +43,7 @@ MODULE_PARM_DESC(seed, "seed of the jitter");
 
 static uint jitter = 10;
 module_param(jitter, uint, 0444);
-MODULE_PARM_DESC(jitter, "spread of each cost and latency, +- percent (0 to 100)");
+MODULE_PARM_DESC(jitter, "spread of costs and latencies, +- percent (0 to 100)");
 
 struct nicsim_port *nicsim_ports[NICSIM_PORTS];
 static LIST_HEAD(free_frames);
@@ -60,7 +60,8 @@ static const struct nicsim_ops *const nicsim_models[] = {
  *
  * The first of a name is printed as well. A test reads the counts in debugfs.
  *
- * Context: any.
+ * Context: any. It prints, so a console that is one of the ports (netconsole)
+ *	does not work.
  */
 void nicsim_error(struct nicsim_port *port, const char *what)
 {
@@ -99,6 +100,22 @@ u32 nicsim_random(void)
 }
 
 /**
+ * nicsim_spread - a value of a uniform distribution
+ * @ns: its mean
+ * @percent: its half width, percent of the mean, 0 to 100
+ * @random: 32 random bits
+ *
+ * Context: any.
+ * Return: the value.
+ */
+u64 nicsim_spread(u64 ns, u32 percent, u32 random)
+{
+	u64 span = ns * percent / 50;
+
+	return span ? ns - span / 2 + ((span + 1) * random >> 32) : ns;
+}
+
+/**
  * nicsim_jitter - spread a cost or latency
  * @ns: its mean
  *
@@ -110,9 +127,8 @@ u32 nicsim_random(void)
  */
 u64 nicsim_jitter(u64 ns)
 {
-	u64 span = ns * min(jitter, 100U) / 50;
-
-	return span ? ns - span / 2 + ((span + 1) * nicsim_random() >> 32) : ns;
+	return jitter && ns ? nicsim_spread(ns, min(jitter, 100U),
+					    nicsim_random()) : ns;
 }
 
 static void nicsim_timer_due(struct time_travel_event *ev)
@@ -197,7 +213,7 @@ void nicsim_frame_free(struct nicsim_frame *frame)
 static int __init nicsim_frames_init(void)
 {
 	struct nicsim_frame *f = kcalloc(NICSIM_FRAMES, sizeof(*f), GFP_KERNEL);
-	u8 *data = kvcalloc(NICSIM_FRAMES, NICSIM_FRAME_MAX, GFP_KERNEL);
+	u8 *data = kvcalloc(NICSIM_FRAMES, NICSIM_FRAME_BUF, GFP_KERNEL);
 	int i;
 
 	if (!f || !data) {
@@ -206,7 +222,7 @@ static int __init nicsim_frames_init(void)
 		return -ENOMEM;
 	}
 	for (i = 0; i < NICSIM_FRAMES; i++) {
-		f[i].data = data + i * NICSIM_FRAME_MAX;
+		f[i].data = data + i * NICSIM_FRAME_BUF;
 		list_add_tail(&f[i].list, &free_frames);
 	}
 	return 0;
@@ -230,6 +246,7 @@ static int stats_show(struct seq_file *m, void *v)
 	seq_printf(m, "wire_lost %llu\n", port->wire.lost);
 	return 0;
 }
+
 DEFINE_SHOW_ATTRIBUTE(stats);
 
 static int errors_show(struct seq_file *m, void *v)
@@ -242,33 +259,40 @@ static int errors_show(struct seq_file *m, void *v)
 			   port->errors[i].what);
 	return 0;
 }
+
 DEFINE_SHOW_ATTRIBUTE(errors);
 
 static int link_get(void *data, u64 *val)
 {
-	*val = !!((struct nicsim_port *)data)->wire.limit;
+	*val = !((struct nicsim_port *)data)->wire.unplugged;
 	return 0;
 }
 
 static int link_set(void *data, u64 val)
 {
+	struct nicsim_port *port = data;
 	unsigned long flags;
 
 	local_irq_save(flags);
-	nicsim_wire_limit(data, val ? NICSIM_SPEED_ALL : 0);
+	nicsim_wire_limit(port, port->wire.limit, !val);
 	local_irq_restore(flags);
 	return 0;
 }
+
 DEFINE_DEBUGFS_ATTRIBUTE(link_fops, link_get, link_set, "%llu\n");
 
 static int speed_get(void *data, u64 *val)
 {
-	*val = nicsim_wire_mbps();
+	u32 limit = ((struct nicsim_port *)data)->wire.limit;
+
+	*val = limit & NICSIM_SPEED_1000 ? 1000 :
+	       limit & NICSIM_SPEED_100 ? 100 : 10;
 	return 0;
 }
 
 static int speed_set(void *data, u64 val)
 {
+	struct nicsim_port *port = data;
 	unsigned long flags;
 	u32 mask;
 
@@ -282,16 +306,17 @@ static int speed_set(void *data, u64 val)
 		return -EINVAL;
 
 	local_irq_save(flags);
-	nicsim_wire_limit(data, mask);
+	nicsim_wire_limit(port, mask, port->wire.unplugged);
 	local_irq_restore(flags);
 	return 0;
 }
+
 DEFINE_DEBUGFS_ATTRIBUTE(speed_fops, speed_get, speed_set, "%llu\n");
 
 static void __init nicsim_debugfs(struct nicsim_port *port, struct dentry *root)
 {
-	char name[8];
 	struct dentry *dir;
+	char name[8];
 
 	snprintf(name, sizeof(name), "port%u", port->index);
 	dir = debugfs_create_dir(name, root);
@@ -340,7 +365,8 @@ err:
 
 static int __init nicsim_init(void)
 {
-	const struct nicsim_profile *prof, *ideal = nicsim_profile_find("ideal");
+	const struct nicsim_profile *ideal = nicsim_profile_find("ideal");
+	const struct nicsim_profile *prof = nicsim_profile_find(profile);
 	const struct nicsim_ops *ops = NULL;
 	struct dentry *root;
 	int i, err;
@@ -351,7 +377,6 @@ static int __init nicsim_init(void)
 	for (i = 0; nicsim_models[i]; i++)
 		if (!strcmp(nicsim_models[i]->name, nic))
 			ops = nicsim_models[i];
-	prof = nicsim_profile_find(profile);
 	if (!ops || !prof) {
 		pr_err("no %s named '%s'\n", ops ? "profile" : "nic",
 		       ops ? profile : nic);
@@ -383,8 +408,12 @@ static int __init nicsim_init(void)
 	for (i = 0; i < NICSIM_PORTS; i++) {
 		nicsim_debugfs(nicsim_ports[i], root);
 		err = ops->init(nicsim_ports[i]);
-		if (!err)
-			err = nicsim_pci_register(nicsim_ports[i]);
+		if (err)
+			return err;
+	}
+	/* a driver may bring its port up as soon as it is there */
+	for (i = 0; i < NICSIM_PORTS; i++) {
+		err = nicsim_pci_register(nicsim_ports[i]);
 		if (err) {
 			pr_err("port%d: %s failed: %d\n", i, ops->name, err);
 			return err;
@@ -395,5 +424,6 @@ static int __init nicsim_init(void)
 		ops->name, prof->name, seed, jitter);
 	return 0;
 }
-/* after the PCI bridge (device_initcall) and before the drivers' users */
+
+/* after the PCI bridge and the drivers, which are device_initcalls */
 late_initcall(nicsim_init);

@@ -22,8 +22,8 @@
 #include "nicsim.h"
 
 #define MAP_SHIFT	17			/* bytes a mapping can span */
-#define MAP_SLOTS	(1U << (32 - MAP_SHIFT))
-#define MAP_SPAN	(1U << MAP_SHIFT)
+#define MAP_SLOTS	BIT(32 - MAP_SHIFT)
+#define MAP_SPAN	BIT(MAP_SHIFT)
 
 /*
  * A mapping; @size is 0 while the slot is unused. Changed by the kernel under
@@ -68,7 +68,7 @@ static struct nicsim_port *dev_port(struct device *dev)
 }
 
 static dma_addr_t map_add(struct device *dev, phys_addr_t phys, size_t size,
-			  enum dma_data_direction dir)
+			  enum dma_data_direction dir, u64 mask)
 {
 	struct nicsim_port *port = dev_port(dev);
 	u32 off = offset_in_page(phys);
@@ -93,7 +93,7 @@ static dma_addr_t map_add(struct device *dev, phys_addr_t phys, size_t size,
 	map_live++;
 	m = &maps[slot];
 	m->iova = ((dma_addr_t)slot << MAP_SHIFT) + off;
-	if (dma_get_mask(dev) == DMA_BIT_MASK(64))
+	if (mask == DMA_BIT_MASK(64))
 		m->iova |= (dma_addr_t)m->gen << 32;
 	m->vaddr = phys_to_virt(phys);
 	m->size = size;
@@ -146,8 +146,8 @@ static void *dma_op_alloc(struct device *dev, size_t size, dma_addr_t *iova,
 	if (!vaddr)
 		return NULL;
 
-	*iova = map_add(dev, virt_to_phys(vaddr), PAGE_ALIGN(size),
-			DMA_BIDIRECTIONAL);
+	*iova = map_add(dev, virt_to_phys(vaddr), size, DMA_BIDIRECTIONAL,
+			dev->coherent_dma_mask);
 	if (*iova == DMA_MAPPING_ERROR) {
 		free_pages_exact(vaddr, size);
 		return NULL;
@@ -158,7 +158,7 @@ static void *dma_op_alloc(struct device *dev, size_t size, dma_addr_t *iova,
 static void dma_op_free(struct device *dev, size_t size, void *vaddr,
 			dma_addr_t iova, unsigned long attrs)
 {
-	map_del(dev, iova, PAGE_ALIGN(size), DMA_BIDIRECTIONAL);
+	map_del(dev, iova, size, DMA_BIDIRECTIONAL);
 	free_pages_exact(vaddr, size);
 }
 
@@ -166,7 +166,7 @@ static dma_addr_t dma_op_map_phys(struct device *dev, phys_addr_t phys,
 				  size_t size, enum dma_data_direction dir,
 				  unsigned long attrs)
 {
-	return map_add(dev, phys, size, dir);
+	return map_add(dev, phys, size, dir, dma_get_mask(dev));
 }
 
 static void dma_op_unmap_phys(struct device *dev, dma_addr_t iova, size_t size,
@@ -194,7 +194,8 @@ static int dma_op_map_sg(struct device *dev, struct scatterlist *sgl,
 	int i;
 
 	for_each_sg(sgl, sg, nents, i) {
-		sg_dma_address(sg) = map_add(dev, sg_phys(sg), sg->length, dir);
+		sg_dma_address(sg) = map_add(dev, sg_phys(sg), sg->length, dir,
+					     dma_get_mask(dev));
 		sg_dma_len(sg) = sg->length;
 		if (sg_dma_address(sg) == DMA_MAPPING_ERROR) {
 			dma_op_unmap_sg(dev, sgl, i, dir, attrs);
@@ -255,14 +256,16 @@ static void dma_complete(struct time_travel_event *ev)
 
 	if (nicsim_pci_master(port)) {
 		m = map_find(port, req->iova, req->len);
-		if (!m)
+		if (!m) {
 			nicsim_error(port, req->write ?
 				     "iommu: device wrote outside a mapping" :
 				     "iommu: device read outside a mapping");
-		else if (m->dir == (req->write ? DMA_TO_DEVICE :
-						 DMA_FROM_DEVICE))
+		} else if (m->dir == (req->write ? DMA_TO_DEVICE :
+						   DMA_FROM_DEVICE)) {
 			nicsim_error(port,
 				     "iommu: access against the direction");
+			m = NULL;
+		}
 	}
 
 	if (req->write) {
@@ -286,8 +289,12 @@ static struct nicsim_dma_req *dma_req(struct nicsim_port *port, dma_addr_t iova,
 
 	req = list_first_entry_or_null(&port->dma.free, struct nicsim_dma_req,
 				       list);
+	if (!len) {
+		nicsim_error(port, "dma: request of no length");
+		return NULL;
+	}
 	/* a model bounds what it has outstanding by its FIFOs and caches */
-	if (WARN_ON_ONCE(!req || !len)) {
+	if (WARN_ON_ONCE(!req)) {
 		nicsim_error(port, "dma: too many requests outstanding");
 		return NULL;
 	}
@@ -314,18 +321,19 @@ static u64 link_ns(struct nicsim_port *port, u32 len)
  * @ctx: comes back as well
  *
  * Context: device code.
+ * Return: false when the request was refused and will not complete.
  */
-void nicsim_dma_read(struct nicsim_port *port, dma_addr_t iova, void *buf,
+bool nicsim_dma_read(struct nicsim_port *port, dma_addr_t iova, void *buf,
 		     u32 len, u32 tag, void *ctx)
 {
-	u32 chunk = min(port->ops->dma_req_max, nicsim_pci_mrrs(port));
 	struct nicsim_dma_req *req = dma_req(port, iova, len, tag, ctx);
-	struct nicsim_dma *dma = &port->dma;
+	u32 chunk = min(port->ops->dma_req_max, nicsim_pci_mrrs(port));
 	u64 now = time_travel_now(), done = now;
+	struct nicsim_dma *dma = &port->dma;
 	u32 left;
 
 	if (!req)
-		return;
+		return false;
 
 	for (left = len; left; left -= min(left, chunk)) {
 		int i, slot = 0;
@@ -345,6 +353,7 @@ void nicsim_dma_read(struct nicsim_port *port, dma_addr_t iova, void *buf,
 	req->buf = buf;
 	req->write = false;
 	time_travel_add_event_rel(&req->ev, done - now);
+	return true;
 }
 
 /**
@@ -358,8 +367,9 @@ void nicsim_dma_read(struct nicsim_port *port, dma_addr_t iova, void *buf,
  * @ctx: comes back as well
  *
  * Context: device code.
+ * Return: false when the request was refused and will not complete.
  */
-void nicsim_dma_write(struct nicsim_port *port, dma_addr_t iova,
+bool nicsim_dma_write(struct nicsim_port *port, dma_addr_t iova,
 		      const void *buf, u32 len, u32 tag, void *ctx)
 {
 	struct nicsim_dma_req *req = dma_req(port, iova, len, tag, ctx);
@@ -367,7 +377,7 @@ void nicsim_dma_write(struct nicsim_port *port, dma_addr_t iova,
 	u64 now = time_travel_now();
 
 	if (!req)
-		return;
+		return false;
 
 	dma->write_done = max(dma->write_done,
 			      now + nicsim_jitter(port->profile->dma_write_ns));
@@ -379,11 +389,15 @@ void nicsim_dma_write(struct nicsim_port *port, dma_addr_t iova,
 		req->buf = memcpy(req->data, buf, len);
 	req->write = true;
 	time_travel_add_event_rel(&req->ev, dma->write_done - now);
+	return true;
 }
 
 /**
  * nicsim_dma_reset - forget all requests of a port
  * @port: the port
+ *
+ * Posted writes are recalled as well, which a real card cannot do: a driver
+ * that frees memory right after a reset is not caught by it.
  *
  * Context: device code; no request completes after it.
  */
@@ -406,7 +420,7 @@ void nicsim_dma_reset(struct nicsim_port *port)
  * @port: the port
  *
  * Context: process, before any device code runs.
- * Return: 0 or -ENOMEM.
+ * Return: 0 or a negative error.
  */
 int nicsim_dma_init(struct nicsim_port *port)
 {
@@ -415,6 +429,8 @@ int nicsim_dma_init(struct nicsim_port *port)
 
 	INIT_LIST_HEAD(&dma->free);
 	INIT_LIST_HEAD(&dma->busy);
+	if (WARN_ON(port->ops->dma_outstanding > NICSIM_DMA_SLOTS_MAX))
+		return -EINVAL;
 	dma->reqs = kcalloc(NICSIM_DMA_REQS, sizeof(*dma->reqs), GFP_KERNEL);
 	if (!dma->reqs)
 		return -ENOMEM;
@@ -431,7 +447,10 @@ int nicsim_dma_init(struct nicsim_port *port)
 	if (!maps || !map_free)
 		return -ENOMEM;
 	/* slot 0 stays unused: address 0 is a driver's mistake */
-	for (i = 1; i < MAP_SLOTS; i++)
+	for (i = 1; i < MAP_SLOTS; i++) {
 		map_free[map_tail++] = i;
+		/* so that an address without its upper half is none */
+		maps[i].gen = 1;
+	}
 	return 0;
 }

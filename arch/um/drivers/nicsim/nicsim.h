@@ -32,10 +32,13 @@
 #define NICSIM_ERRORS		32
 /* largest frame on the wire without preamble and FCS, VLAN tag included */
 #define NICSIM_FRAME_MAX	9216
-#define NICSIM_FRAMES		512	/* frame buffers, shared by the ports */
+/* a buffer has room for what receivers append, like the FCS */
+#define NICSIM_FRAME_BUF	(NICSIM_FRAME_MAX + 64)
+/* two RX FIFOs of 48 KiB full of the smallest frames, and what is under way */
+#define NICSIM_FRAMES		2048
 #define NICSIM_DMA_REQS		512	/* requests a port can have pending */
 #define NICSIM_DMA_INLINE	64	/* bytes a request can carry itself */
-#define NICSIM_DMA_SLOTS_MAX	16	/* outstanding reads an engine can have */
+#define NICSIM_DMA_SLOTS_MAX	16	/* outstanding reads of an engine */
 #define NICSIM_CFG_SIZE		4096
 
 struct nicsim_port;
@@ -188,7 +191,8 @@ struct nicsim_dma {
  * @fly: frames sent and not yet at the other end, oldest first
  * @arrive: event of the oldest of @fly
  * @speeds: speeds the PHY offers, a mask of NICSIM_SPEED_*; 0 is powered down
- * @limit: speeds the cable or the tester allows
+ * @limit: speeds that are allowed, by the one who tests
+ * @unplugged: the cable is pulled at this end
  * @loss_ppm: frames lost on the way, per million
  * @sent: frames handed to the transmitter
  * @lost: frames lost because of @loss_ppm or a dead link
@@ -199,6 +203,7 @@ struct nicsim_wire_end {
 	struct time_travel_event arrive;
 	u32 speeds;
 	u32 limit;
+	bool unplugged;
 	u32 loss_ppm;
 	u64 sent;
 	u64 lost;
@@ -219,7 +224,6 @@ struct nicsim_irq {
 	struct time_travel_event ev;
 	struct nicsim_port *port;
 	bool level;
-	bool intx;
 	u64 count;
 };
 
@@ -279,6 +283,7 @@ extern struct nicsim_port *nicsim_ports[NICSIM_PORTS];
 
 void nicsim_error(struct nicsim_port *port, const char *what);
 u32 nicsim_random(void);
+u64 nicsim_spread(u64 ns, u32 percent, u32 random);
 u64 nicsim_jitter(u64 ns);
 void nicsim_timer_set(struct nicsim_port *port, unsigned int id, u64 ns);
 void nicsim_timer_set_at(struct nicsim_port *port, unsigned int id, u64 when);
@@ -289,7 +294,7 @@ void nicsim_frame_free(struct nicsim_frame *frame);
 /* wire.c */
 void nicsim_wire_init(struct nicsim_port *port);
 void nicsim_wire_advertise(struct nicsim_port *port, u32 speeds);
-void nicsim_wire_limit(struct nicsim_port *port, u32 speeds);
+void nicsim_wire_limit(struct nicsim_port *port, u32 speeds, bool unplugged);
 u64 nicsim_wire_send(struct nicsim_port *port, struct nicsim_frame *frame);
 u32 nicsim_wire_mbps(void);
 u64 nicsim_wire_ns(u32 len, u32 mbps);
@@ -303,9 +308,9 @@ bool nicsim_pci_master(struct nicsim_port *port);
 /* dma.c */
 int nicsim_dma_init(struct nicsim_port *port);
 void nicsim_dma_attach(struct device *dev);
-void nicsim_dma_read(struct nicsim_port *port, dma_addr_t iova, void *buf,
+bool nicsim_dma_read(struct nicsim_port *port, dma_addr_t iova, void *buf,
 		     u32 len, u32 tag, void *ctx);
-void nicsim_dma_write(struct nicsim_port *port, dma_addr_t iova,
+bool nicsim_dma_write(struct nicsim_port *port, dma_addr_t iova,
 		      const void *buf, u32 len, u32 tag, void *ctx);
 void nicsim_dma_reset(struct nicsim_port *port);
 u32 nicsim_dma_live(void);

@@ -29,14 +29,18 @@ static void wire_times(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nicsim_wire_ns(61, 1000), 680);
 }
 
-static void jitter_bounds(struct kunit *test)
+static void spread_bounds(struct kunit *test)
 {
 	u64 min = U64_MAX, max = 0, sum = 0;
 	int i;
 
-	KUNIT_EXPECT_EQ(test, nicsim_jitter(0), 0);
+	KUNIT_EXPECT_EQ(test, nicsim_spread(0, 10, U32_MAX), 0);
+	KUNIT_EXPECT_EQ(test, nicsim_spread(1000, 0, 12345), 1000);
+	KUNIT_EXPECT_EQ(test, nicsim_spread(1000, 10, 0), 900);
+	KUNIT_EXPECT_EQ(test, nicsim_spread(1000, 10, U32_MAX), 1100);
+	KUNIT_EXPECT_EQ(test, nicsim_spread(1000, 100, 0), 0);
 	for (i = 0; i < 10000; i++) {
-		u64 ns = nicsim_jitter(1000);
+		u64 ns = nicsim_spread(1000, 10, nicsim_random());
 
 		min = min(min, ns);
 		max = max(max, ns);
@@ -259,7 +263,7 @@ static void tso_bad_requests(struct kunit *test)
 
 static struct kunit_case nicsim_cases[] = {
 	KUNIT_CASE(wire_times),
-	KUNIT_CASE(jitter_bounds),
+	KUNIT_CASE(spread_bounds),
 	KUNIT_CASE(csum_insert),
 	KUNIT_CASE(csum_bad_requests),
 	KUNIT_CASE(tso_segments),
@@ -271,6 +275,7 @@ static struct kunit_suite nicsim_suite = {
 	.name = "nicsim",
 	.test_cases = nicsim_cases,
 };
+
 kunit_test_suite(nicsim_suite);
 
 MODULE_DESCRIPTION("KUnit tests of the simulated network cards");

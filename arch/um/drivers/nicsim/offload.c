@@ -98,7 +98,8 @@ static __sum16 l4_csum(const u8 *data, u32 n, const struct nicsim_l4 *l)
 	} else {
 		const struct iphdr *ip = (const void *)data + l->l3;
 
-		return csum_tcpudp_magic(ip->saddr, ip->daddr, n, l->proto, sum);
+		return csum_tcpudp_magic(ip->saddr, ip->daddr, n, l->proto,
+					 sum);
 	}
 }
 

@@ -58,6 +58,9 @@ static void cfg_write(struct um_pci_device *pci, unsigned int off, int size,
 		port->cfg[off + i] = (port->cfg[off + i] & ~mask) |
 				     (val & mask);
 	}
+	/* the line may have been enabled with a cause pending */
+	if (off == PCI_COMMAND && port->irq.level)
+		time_travel_add_event_rel(&port->irq.ev, NSEC_PER_USEC);
 }
 
 /**
@@ -190,6 +193,10 @@ static void irq_deliver(struct time_travel_event *ev)
 	if (!irq->level || get_unaligned_le16(port->cfg + PCI_COMMAND) &
 			   PCI_COMMAND_INTX_DISABLE)
 		return;
+	if (!irq_has_action(port->pci.irq)) {
+		time_travel_add_event_rel(ev, NSEC_PER_MSEC);
+		return;
+	}
 	irq->count++;
 	nicsim_charge(port, port->profile->irq_ns);
 	generic_handle_irq(port->pci.irq);
@@ -215,7 +222,7 @@ void nicsim_irq_set(struct nicsim_port *port, bool level)
 	bool rise = level && !irq->level;
 
 	irq->level = level;
-	if (!rise || !nicsim_pci_master(port))
+	if (!rise || (msi_enabled(port) && !nicsim_pci_master(port)))
 		return;
 
 	time_travel_add_event_rel(&irq->ev,
@@ -292,8 +299,8 @@ static void cfg_init(struct nicsim_port *port)
 	cfg_put(port, PCI_INTERRUPT_PIN, 1, 1, 0);
 
 	/* D0 and D3hot; no wake-up: PME is not modelled */
-	cfg_put(port, CAP_PM, 2, PCI_CAP_ID_PM | (intx ? CAP_EXP : CAP_MSI) << 8,
-		0);
+	cfg_put(port, CAP_PM, 1, PCI_CAP_ID_PM, 0);
+	cfg_put(port, CAP_PM + 1, 1, intx ? CAP_EXP : CAP_MSI, 0);
 	cfg_put(port, CAP_PM + PCI_PM_PMC, 2, 3, 0);
 	cfg_put(port, CAP_PM + PCI_PM_CTRL, 2, PCI_PM_CTRL_NO_SOFT_RESET,
 		PCI_PM_CTRL_STATE_MASK);

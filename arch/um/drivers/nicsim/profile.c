@@ -13,27 +13,27 @@
  * behind the chipset. No value was fitted to anything measured with this
  * simulator.
  *
- * mmio_read_ns: measured: 1581 (32-bit, Intel 82576 VF, andre-richter/pcie-lat
- *	README), 850 (PCIe round trip of an FPGA, i7-4771); between them, with
- *	some 0.2 us for serialisation at x1.
+ * mmio_read_ns: 1581 measured on a server (32-bit, Intel 82576 VF, README of
+ *	andre-richter/pcie-lat), 850 for a round trip begun by an FPGA on a
+ *	desktop (i7-4771); between them.
  * mmio_write_ns: uncached posted stores leave a core 50 to 300 ns apart (Intel
  *	developer forum); the lower half, a doorbell is a single store.
  * irq_ns, irq_latency_ns: estimates; no citable figure of the kernel's entry
- *	and exit cost with mitigations was found. Results were checked not to
- *	hinge on them (see Documentation).
- * dma_read_ns: 547 for 64 bytes, gen3 x8 on a server CPU (Neugebauer et al.,
- *	Understanding PCIe performance for end host networking, SIGCOMM 2018),
- *	plus serialisation at x1 and the hop over the chipset, an estimate.
+ *	and exit cost with mitigations was found.
+ * dma_read_ns: an estimate: some 550 for 64 bytes on a server's gen3 x8 slot
+ *	(Neugebauer et al., Understanding PCIe performance for end host
+ *	networking, SIGCOMM 2018; as quoted by others), serialisation at x1, and
+ *	the hop over the chipset.
  * dma_write_ns: about half of that; an estimate.
  * dma_mbps: 2.5 GT/s less 8b/10b, times 128/(128 + 24) for headers and framing
  *	of packets with 128 bytes of payload (PCI Express Base Specification).
- * skb_ns, xmit_ns: 950 ns for a packet through a whole socket send path on a
- *	2.9 GHz i7-870 (Rizzo, netmap, USENIX ATC 2012; the same machine's
- *	1.05 Mpps), of which some 250 ns are driver and qdisc (pktgen without
- *	the stack, 4 Mpps there; 350 ns in commit ba27b4cdaaa6's log).
+ * skb_ns, xmit_ns: 1.05 million packets a second through FreeBSD's socket send
+ *	path and 4 million by Linux' pktgen, which is driver only, on a 2.9 GHz
+ *	i7-870 (Rizzo, netmap, USENIX ATC 2012): 950 and 250 ns. 350 ns for
+ *	pktgen with the qdisc in the log of commit ba27b4cdaaa6.
  * seg_ns: an estimate: an skb allocated and freed, a header copied.
- * frag_ns, rx_ns, rx_skb_ns: estimates; 213 to 435 ns a packet for the whole
- *	receive path with GRO in commit ed16b8a4d1ca's log.
+ * frag_ns, rx_ns, rx_skb_ns: estimates; 435 ns a packet for a whole receive
+ *	path without GRO and 250 with it in the log of commit ed16b8a4d1ca.
  * copy_ps: 11 to 13 GB/s, cold, Skylake desktop (Stack Overflow 39260020 and
  *	43343231).
  * csum_ps: one add with carry a cycle for 8 bytes.
@@ -150,16 +150,19 @@ static void probe_queue(void *data, struct sk_buff *skb)
 	p = port->profile;
 	port->tx_skbs++;
 
-	/* once from user space, and again into segments without SG */
-	copied = skb->len;
-	ns = p->skb_ns;
-	if (skb_is_gso(skb) && !(skb->dev->features & NETIF_F_ALL_TSO)) {
+	/* what a socket sends comes from user space, what is forwarded not */
+	copied = skb->sk ? skb->len : 0;
+	ns = skb->sk ? p->skb_ns : 0;
+	/* cut by the stack, and copied again into segments without SG */
+	if (skb_is_gso(skb) &&
+	    !net_gso_ok(skb->dev->features, skb_shinfo(skb)->gso_type)) {
 		ns += (u64)p->seg_ns * skb_shinfo(skb)->gso_segs;
 		if (!(skb->dev->features & NETIF_F_SG))
 			copied += skb->len;
 	}
 	ns += copied * p->copy_ps / 1000;
-	if (!(skb->dev->features & NETIF_F_CSUM_MASK))
+	if (skb->ip_summed == CHECKSUM_PARTIAL &&
+	    !(skb->dev->features & NETIF_F_CSUM_MASK))
 		ns += (u64)skb->len * p->csum_ps / 1000;
 
 	nicsim_charge(port, ns);

@@ -4,28 +4,30 @@
  * with its PHY.
  *
  * No register manual of this part is public. Sources, by what they told:
- *	registers and descriptors	drivers/net/ethernet/realtek/r8169_main.c
- *	the same for the ancestor	RTL8169 manual, revision 1.21
- *	four descriptors a fetch	name of the vendor driver's TDFNR register
- *					and the value it writes for this part
- * Postulated, since no source says (results were checked not to hinge on it):
- *	TX FIFO of 8 KiB (the RTL8169's), RX FIFO of 48 KiB; two outstanding
- *	reads; the mitigation timer starts with the first event after the last
- *	interrupt; the receiver looks for a free descriptor again every 5 us.
+ *	registers and descriptors: drivers/net/ethernet/realtek/r8169_main.c
+ *	the same of the ancestor: RTL8169 manual, revision 1.21
+ * Postulated, since no source says:
+ *	four descriptors a fetch (what the vendor's driver writes to a register
+ *	it calls TDFNR); TX FIFO of 8 KiB (the RTL8169's), RX FIFO of 48 KiB;
+ *	two outstanding reads; the mitigation timer starts with the first event
+ *	after the last interrupt; a receiver without a free descriptor looks
+ *	again with each frame, and after 5 us without one.
  *
  * TX: a write to TxPoll makes an idle fetcher read descriptors, up to the end
  * of a 64-byte line, until it meets one it does not own; that one is not read
  * again without another TxPoll. Whole packets are read into the FIFO segment
- * by segment, checksummed there, and sent. The descriptors of a packet are given
- * back when its last bit has left, with TxOK. (The real chip seems to give all
- * but the last one back earlier; no driver can tell, it frees by the last.)
+ * by segment, checksummed there, and sent. The descriptors of a packet are
+ * given back when its last bit has left, with TxOK.
  *
  * RX: frames that pass the filter wait in the FIFO for a descriptor, are
  * written with four bytes where the FCS would be (zero, it is not carried),
  * then the descriptor, then RxOK.
  *
- * Not modelled: high priority queue, wake-up, EEE, ASPM, firmware, pause
- * frames, receive errors, half duplex, MSI-X, I/O ports.
+ * Not modelled: that the real chip seems to give back all but the last
+ * descriptor of a packet earlier, and that it loses requests by TxPoll that
+ * come too close, as a comment in r8169 has it; high priority queue, wake-up,
+ * EEE, ASPM, firmware, pause frames, receive errors, half duplex, MSI-X, I/O
+ * ports.
  */
 #include <linux/bitfield.h>
 #include <linux/crc32.h>
@@ -43,7 +45,7 @@
 #define RTL_LINE		4		/* descriptors a fetch */
 #define RTL_CACHE		64		/* descriptors the chip holds */
 #define RTL_RX_RETRY_NS		5000
-#define RTL_TSO_HDR		128		/* bytes read for the headers */
+#define RTL_TSO_HDR		192		/* bytes read for the headers */
 
 /* registers */
 #define MAC0			0x00
@@ -109,7 +111,6 @@
 #define TD_LEN			GENMASK(15, 0)
 #define RD_PID_UDP		BIT(18)
 #define RD_PID_TCP		BIT(17)
-#define RD_IP_FAIL		BIT(16)
 #define RD_UDP_FAIL		BIT(15)
 #define RD_TCP_FAIL		BIT(14)
 #define RD_LEN			GENMASK(13, 0)
@@ -129,9 +130,24 @@
 #define RTL_PHY_ID2		0xc800
 #define RTL_PHYSR		26
 
-enum { TAG_TX_DESC, TAG_TX_HDR, TAG_TX_DATA, TAG_TX_BACK, TAG_TX_LAST,
-       TAG_RX_DESC, TAG_RX_DATA, TAG_RX_BACK, TAG_COUNTERS };
-enum { TIMER_TX_SENT, TIMER_TX_MIT, TIMER_RX_MIT, TIMER_RX_RETRY };
+enum rtl_tag {
+	TAG_TX_DESC,
+	TAG_TX_HDR,
+	TAG_TX_DATA,
+	TAG_TX_BACK,
+	TAG_TX_LAST,
+	TAG_RX_DESC,
+	TAG_RX_DATA,
+	TAG_RX_BACK,
+	TAG_COUNTERS,
+};
+
+enum rtl_timer {
+	TIMER_TX_SENT,
+	TIMER_TX_MIT,
+	TIMER_RX_MIT,
+	TIMER_RX_RETRY,
+};
 
 struct rtl_desc {
 	__le32 opts1;
@@ -406,8 +422,9 @@ static u32 tx_read(struct nicsim_port *port, u8 *to, u32 len, u32 tag,
 		struct rtl_held *h = &tx->f.held[tx->cur % RTL_CACHE];
 		u32 n = min(len, (u32)(h->opts1 & TD_LEN) - tx->cur_off);
 
-		nicsim_dma_read(port, h->addr + tx->cur_off, to, n, tag, ctx);
-		reads++;
+		if (nicsim_dma_read(port, h->addr + tx->cur_off, to, n, tag,
+				    ctx))
+			reads++;
 		to += n;
 		len -= n;
 		tx->cur_off += n;
@@ -436,7 +453,7 @@ static struct rtl_seg *tx_seg_add(struct rtl_tx *tx, u32 len, bool last)
 	return s;
 }
 
-/* without bus mastering reads return zeroes: that is not the driver's mistake */
+/* without bus mastering reads return zeroes: no mistake of the driver's */
 static void tx_error(struct nicsim_port *port, const char *why)
 {
 	if (nicsim_pci_master(port))
@@ -566,8 +583,10 @@ static bool tx_next(struct nicsim_port *port)
 		return true;
 	}
 	frame = nicsim_frame_alloc();
-	if (!frame)
+	if (!frame) {
+		nicsim_error(port, "nicsim: out of frame buffers");
 		return false;
+	}
 
 	s = tx_seg_add(tx, len, len == left);
 	s->frame = frame;
@@ -607,6 +626,9 @@ static void tx_finish(struct nicsim_port *port, struct rtl_seg *s)
 		nicsim_tso_segment(&p->tso, data + base, s->off, s->len,
 				   s->last);
 	} else if (p->opts2 & (TD_TCP_CS | TD_UDP_CS)) {
+		if (!(p->opts2 & TD_IPV4_CS) == !(p->opts2 & TD_IPV6_CS) ||
+		    !(p->opts2 & TD_TCP_CS) == !(p->opts2 & TD_UDP_CS))
+			tx_error(port, "tx: contradicting checksum requests");
 		bad = nicsim_tx_csum(data + base, s->room,
 				     FIELD_GET(TD_CS_OFFSET, p->opts2),
 				     p->opts2 & TD_IPV6_CS,
@@ -754,7 +776,10 @@ static void rx_work(struct nicsim_port *port)
 		opts1 = rx_status(c, f, &opts2) | (h->opts1 & DESC_RING_END);
 		memset(f->data + f->len, 0, ETH_FCS_LEN);
 		f->len += ETH_FCS_LEN;
-		if (f->len > (h->opts1 & RD_LEN)) {
+		if (!(h->opts1 & RD_LEN)) {
+			nicsim_error(port, "rx: zero-length buffer");
+			f->len = 0;
+		} else if (f->len > (h->opts1 & RD_LEN)) {
 			/* larger than its buffer: the driver would see parts */
 			nicsim_error(port, "rx: frame larger than its buffer");
 			f->len = h->opts1 & RD_LEN;
@@ -762,8 +787,9 @@ static void rx_work(struct nicsim_port *port)
 		}
 		d.opts1 = cpu_to_le32(opts1 | f->len);
 		d.opts2 = cpu_to_le32(opts2);
-		nicsim_dma_write(port, h->addr, f->data, f->len, TAG_RX_DATA,
-				 NULL);
+		if (f->len)
+			nicsim_dma_write(port, h->addr, f->data, f->len,
+					 TAG_RX_DATA, NULL);
 		nicsim_dma_write(port, h->iova, &d, sizeof(d.opts1) +
 				 sizeof(d.opts2), TAG_RX_BACK, f);
 	}
@@ -852,7 +878,7 @@ static void rtl_dma_done(struct nicsim_port *port, u32 tag, void *ctx)
 	}
 }
 
-static void rtl_timer(struct nicsim_port *port, unsigned int id)
+static void rtl_timer_due(struct nicsim_port *port, unsigned int id)
 {
 	switch (id) {
 	case TIMER_TX_SENT:
@@ -918,7 +944,7 @@ static u16 phy_read(struct nicsim_port *port, u32 reg)
 	case MII_PHYSID2:
 		return RTL_PHY_ID2;
 	case MII_LPA:
-		/* what the peer offers, up to the speed agreed upon */
+		/* enough to agree upon the speed there is */
 		return !mbps ? 0 : ADVERTISE_CSMA | LPA_LPACK | LPA_10FULL |
 				   (mbps > 10 ? LPA_100FULL : 0);
 	case MII_STAT1000:
@@ -990,6 +1016,7 @@ static void rtl_reset(struct nicsim_port *port)
 	memset(&c->tx_mit, 0, sizeof(c->tx_mit));
 	memset(&c->rx_mit, 0, sizeof(c->rx_mit));
 	c->regs[CHIP_CMD] = 0;
+	c->regs[COUNTER_LO] &= ~(COUNTER_DUMP | COUNTER_RESET);
 	put_unaligned_le16(0, c->regs + INTR_MASK);
 	put_unaligned_le16(0, c->regs + INTR_STATUS);
 	put_unaligned_le16(0, c->regs + INTR_MITIGATE);
@@ -1132,6 +1159,7 @@ static void rtl_reg_write(struct nicsim_port *port, u32 off, int size, u32 val)
 	case TX_POLL:
 		if (val & TX_POLL_NPQ && c->regs[CHIP_CMD] & CMD_TX_ENB)
 			rtl_kick(port, true);
+		tx_work(port);
 		break;
 	case INTR_MASK:
 		rtl_irq_update(port);
@@ -1182,6 +1210,6 @@ const struct nicsim_ops nicsim_rtl8168h = {
 	.reg_write		= rtl_reg_write,
 	.dma_done		= rtl_dma_done,
 	.rx_frame		= rtl_rx_frame,
-	.timer			= rtl_timer,
+	.timer			= rtl_timer_due,
 	.link_change		= rtl_link_change,
 };

@@ -19,11 +19,10 @@
 #define NICSIM_IFG		12
 
 /*
- * A 1000BASE-T PHY may take up to 84 ns to transmit and 244 ns to receive
- * (IEEE 802.3 40.11, GMII delay constraints, in bit times of 1 ns); parts stay
- * somewhat below. With 20 m of cable at 5 ns/m this is rounded to:
+ * An estimate. A DP83865 takes 384 ns to receive (datasheet, 6.4.2), to which
+ * come the sender's PHY and the cable's 5 ns a metre.
  */
-#define NICSIM_PROPAGATION_NS	400
+#define NICSIM_PROPAGATION_NS	600
 
 /*
  * Auto-negotiation and 1000BASE-T training take one to three seconds; nothing
@@ -138,6 +137,8 @@ static u32 wire_common(void)
 	for (i = 0; i < NICSIM_PORTS; i++) {
 		if (!nicsim_ports[i])
 			return 0;
+		if (nicsim_ports[i]->wire.unplugged)
+			return 0;
 		mask &= nicsim_ports[i]->wire.speeds &
 			nicsim_ports[i]->wire.limit;
 	}
@@ -205,15 +206,17 @@ void nicsim_wire_advertise(struct nicsim_port *port, u32 speeds)
 /**
  * nicsim_wire_limit - what the cable, or the one who tests, allows
  * @port: either port
- * @speeds: mask of NICSIM_SPEED_*; 0 is a pulled cable
+ * @speeds: mask of NICSIM_SPEED_*
+ * @unplugged: the cable is pulled
  *
  * Context: interrupts disabled.
  */
-void nicsim_wire_limit(struct nicsim_port *port, u32 speeds)
+void nicsim_wire_limit(struct nicsim_port *port, u32 speeds, bool unplugged)
 {
-	if (port->wire.limit == speeds)
+	if (port->wire.limit == speeds && port->wire.unplugged == unplugged)
 		return;
 	port->wire.limit = speeds;
+	port->wire.unplugged = unplugged;
 	wire_restart();
 }
 
