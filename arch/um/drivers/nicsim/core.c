@@ -12,9 +12,12 @@
  *	errors	what the model found wrong, one "count name" a line; empty is
  *		what a test wants to see
  *	link	0 pulls the cable, 1 plugs it in
- *	speed	highest speed the link can have, Mbit/s: 10, 100 or 1000
+ *	speed	highest speed the link can have, Mbit/s: 10, 100, 1000 or 2500
  *	loss_ppm  frames lost on their way from this port, per million
  *	dma_map_fail  n fails the n-th mapping from now for the device to read
+ *	dma_map_fail_rx  the same for the device to write
+ *	tx_hang	1 keeps the transmitter from reading descriptors until it is
+ *		reset
  */
 #define pr_fmt(fmt) "nicsim: " fmt
 
@@ -45,11 +48,19 @@ static uint jitter = 10;
 module_param(jitter, uint, 0444);
 MODULE_PARM_DESC(jitter, "spread of costs and latencies, +- percent (0 to 100)");
 
+static uint speed = 1000;
+module_param(speed, uint, 0444);
+MODULE_PARM_DESC(speed, "highest speed of the link at first, Mbit/s");
+
 struct nicsim_port *nicsim_ports[NICSIM_PORTS];
 static LIST_HEAD(free_frames);
 
 static const struct nicsim_ops *const nicsim_models[] = {
+	&nicsim_rtl8168b,
+	&nicsim_rtl8168c,
+	&nicsim_rtl8168evl,
 	&nicsim_rtl8168h,
+	&nicsim_rtl8125b,
 	NULL
 };
 
@@ -195,6 +206,7 @@ struct nicsim_frame *nicsim_frame_alloc(void)
 		return NULL;
 	list_del(&f->list);
 	f->len = 0;
+	f->lost = false;
 	return f;
 }
 
@@ -242,6 +254,8 @@ static int stats_show(struct seq_file *m, void *v)
 	seq_printf(m, "dma_live %u\n", nicsim_dma_live());
 	seq_printf(m, "tx_skbs %llu\n", port->tx_skbs);
 	seq_printf(m, "tx_packets %llu\n", port->tx_packets);
+	seq_printf(m, "tx_lso %llu\n", port->tx_lso);
+	seq_printf(m, "tx_csum %llu\n", port->tx_csum);
 	seq_printf(m, "wire_sent %llu\n", port->wire.sent);
 	seq_printf(m, "wire_lost %llu\n", port->wire.lost);
 	return 0;
@@ -285,7 +299,8 @@ static int speed_get(void *data, u64 *val)
 {
 	u32 limit = ((struct nicsim_port *)data)->wire.limit;
 
-	*val = limit & NICSIM_SPEED_1000 ? 1000 :
+	*val = limit & NICSIM_SPEED_2500 ? 2500 :
+	       limit & NICSIM_SPEED_1000 ? 1000 :
 	       limit & NICSIM_SPEED_100 ? 100 : 10;
 	return 0;
 }
@@ -293,16 +308,10 @@ static int speed_get(void *data, u64 *val)
 static int speed_set(void *data, u64 val)
 {
 	struct nicsim_port *port = data;
+	u32 mask = nicsim_wire_speeds(val);
 	unsigned long flags;
-	u32 mask;
 
-	if (val == 10)
-		mask = NICSIM_SPEED_10;
-	else if (val == 100)
-		mask = NICSIM_SPEED_10 | NICSIM_SPEED_100;
-	else if (val == 1000)
-		mask = NICSIM_SPEED_ALL;
-	else
+	if (!mask)
 		return -EINVAL;
 
 	local_irq_save(flags);
@@ -326,6 +335,9 @@ static void __init nicsim_debugfs(struct nicsim_port *port, struct dentry *root)
 	debugfs_create_file_unsafe("speed", 0644, dir, port, &speed_fops);
 	debugfs_create_u32("loss_ppm", 0644, dir, &port->wire.loss_ppm);
 	debugfs_create_u32("dma_map_fail", 0644, dir, &port->dma.map_fail);
+	debugfs_create_u32("dma_map_fail_rx", 0644, dir,
+			   &port->dma.map_fail_rx);
+	debugfs_create_u32("tx_hang", 0644, dir, &port->tx_hang);
 }
 
 static struct nicsim_port * __init
@@ -352,7 +364,9 @@ nicsim_port_create(const struct nicsim_ops *ops, unsigned int index,
 					    nicsim_timer_due);
 	}
 
-	nicsim_wire_init(port);
+	/* one end is enough to bound the link */
+	nicsim_wire_init(port, index ? NICSIM_SPEED_ALL :
+				       nicsim_wire_speeds(speed));
 	if (nicsim_dma_init(port))
 		goto err;
 
@@ -380,6 +394,10 @@ static int __init nicsim_init(void)
 	if (!ops || !prof) {
 		pr_err("no %s named '%s'\n", ops ? "profile" : "nic",
 		       ops ? profile : nic);
+		return -EINVAL;
+	}
+	if (!nicsim_wire_speeds(speed)) {
+		pr_err("no link of %u Mbit/s\n", speed);
 		return -EINVAL;
 	}
 	if (time_travel_mode != TT_MODE_INFCPU &&

@@ -79,9 +79,12 @@ static dma_addr_t map_add(struct device *dev, phys_addr_t phys, size_t size,
 	if (WARN_ON(!port) || !size || size + off > MAP_SPAN)
 		return DMA_MAPPING_ERROR;
 
-	/* fault injection: the n-th mapping from now for the device to read */
+	/* fault injection: the n-th mapping from now, each way apart */
 	if (dir == DMA_TO_DEVICE && port->dma.map_fail &&
 	    !--port->dma.map_fail)
+		return DMA_MAPPING_ERROR;
+	if (dir == DMA_FROM_DEVICE && port->dma.map_fail_rx &&
+	    !--port->dma.map_fail_rx)
 		return DMA_MAPPING_ERROR;
 
 	spin_lock_irqsave(&map_lock, flags);
@@ -308,7 +311,8 @@ static struct nicsim_dma_req *dma_req(struct nicsim_port *port, dma_addr_t iova,
 
 static u64 link_ns(struct nicsim_port *port, u32 len)
 {
-	return len * 8000ULL / port->profile->dma_mbps;
+	return len * 8000ULL /
+	       (port->profile->dma_mbps * max(port->ops->pcie_gen, 1U));
 }
 
 /**

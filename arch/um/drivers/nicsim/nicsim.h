@@ -31,7 +31,7 @@
 #define NICSIM_TIMERS		8
 #define NICSIM_ERRORS		32
 /* largest frame on the wire without preamble and FCS, VLAN tag included */
-#define NICSIM_FRAME_MAX	9216
+#define NICSIM_FRAME_MAX	16384
 /* a buffer has room for what receivers append, like the FCS */
 #define NICSIM_FRAME_BUF	(NICSIM_FRAME_MAX + 64)
 /* two RX FIFOs of 48 KiB full of the smallest frames, and what is under way */
@@ -47,7 +47,7 @@ struct nicsim_port;
  * struct nicsim_frame - a frame in a FIFO or on the wire
  * @list: for its present owner
  * @len: bytes in @data, from the destination address, without FCS
- * @lost: it will not arrive
+ * @lost: it will not arrive; a device that sends a bad FCS sets it
  * @when: when its last bit arrives at the other end
  * @room: for its present owner: bytes it takes in a FIFO
  * @data: the bytes
@@ -73,6 +73,9 @@ struct nicsim_frame {
  * @dma_req_max: bytes the device asks for in one read request at most; the
  *	PCI Max_Read_Request_Size bounds it further
  * @dma_outstanding: read requests the device can have outstanding
+ * @chip: the model's own description of the part, if it knows several
+ * @pcie_gen: generation of its PCI Express interface, a lane of which carries
+ *	twice as much in the second as in the first: 1 (or 0) or 2
  * @init: power-on; sets defaults, returns 0 or a negative error
  * @reg_read: register read of @size 1, 2 or 4 bytes
  * @reg_write: register write
@@ -97,6 +100,8 @@ struct nicsim_ops {
 	size_t priv_size;
 	u32 dma_req_max;
 	u32 dma_outstanding;
+	const void *chip;
+	u32 pcie_gen;
 	int (*init)(struct nicsim_port *port);
 	u32 (*reg_read)(struct nicsim_port *port, u32 off, int size);
 	void (*reg_write)(struct nicsim_port *port, u32 off, int size, u32 val);
@@ -116,7 +121,8 @@ struct nicsim_ops {
  *	sees it; no CPU time
  * @dma_read_ns: time from a read request until the first byte of its answer
  * @dma_write_ns: time until a posted write is visible in memory
- * @dma_mbps: bandwidth of the device's PCIe link each way, Mbit/s
+ * @dma_mbps: bandwidth of the device's PCIe link each way, Mbit/s, for one of
+ *	the first generation
  * @skb_ns: CPU time of an skb, as large as it may be, on its way down from
  *	the socket to the queueing discipline
  * @xmit_ns: CPU time of a packet from there through the driver
@@ -172,6 +178,7 @@ struct nicsim_dma_req {
  * @reads: read requests sent
  * @writes: writes sent
  * @map_fail: if not 0, counts mappings down and fails the one that makes it 0
+ * @map_fail_rx: the same for mappings that the device writes to
  */
 struct nicsim_dma {
 	u64 slot_free[NICSIM_DMA_SLOTS_MAX];
@@ -183,6 +190,7 @@ struct nicsim_dma {
 	u64 reads;
 	u64 writes;
 	u32 map_fail;
+	u32 map_fail_rx;
 };
 
 /**
@@ -195,7 +203,7 @@ struct nicsim_dma {
  * @unplugged: the cable is pulled at this end
  * @loss_ppm: frames lost on the way, per million
  * @sent: frames handed to the transmitter
- * @lost: frames lost because of @loss_ppm or a dead link
+ * @lost: frames lost because of @loss_ppm, a bad FCS or a dead link
  */
 struct nicsim_wire_end {
 	u64 busy_until;
@@ -212,7 +220,8 @@ struct nicsim_wire_end {
 #define NICSIM_SPEED_10		BIT(0)
 #define NICSIM_SPEED_100	BIT(1)
 #define NICSIM_SPEED_1000	BIT(2)
-#define NICSIM_SPEED_ALL	GENMASK(2, 0)
+#define NICSIM_SPEED_2500	BIT(3)
+#define NICSIM_SPEED_ALL	GENMASK(3, 0)
 
 struct nicsim_timer {
 	struct time_travel_event ev;
@@ -249,6 +258,9 @@ struct nicsim_irq {
  * @mmio_writes: register writes
  * @tx_skbs: skbs that entered the queueing discipline
  * @tx_packets: packets the driver was given
+ * @tx_lso: large sends the device took up
+ * @tx_csum: frames it checksummed because it was asked to, but for those
+ * @tx_hang: the transmitter reads no descriptors until it is reset
  * @errors: what the model found wrong, by name, with a count
  */
 struct nicsim_port {
@@ -272,6 +284,9 @@ struct nicsim_port {
 	u64 mmio_writes;
 	u64 tx_skbs;
 	u64 tx_packets;
+	u64 tx_lso;
+	u64 tx_csum;
+	u32 tx_hang;
 	struct {
 		const char *what;
 		u64 count;
@@ -292,12 +307,13 @@ struct nicsim_frame *nicsim_frame_alloc(void);
 void nicsim_frame_free(struct nicsim_frame *frame);
 
 /* wire.c */
-void nicsim_wire_init(struct nicsim_port *port);
+void nicsim_wire_init(struct nicsim_port *port, u32 speeds);
 void nicsim_wire_advertise(struct nicsim_port *port, u32 speeds);
 void nicsim_wire_limit(struct nicsim_port *port, u32 speeds, bool unplugged);
 u64 nicsim_wire_send(struct nicsim_port *port, struct nicsim_frame *frame);
 u32 nicsim_wire_mbps(void);
 u64 nicsim_wire_ns(u32 len, u32 mbps);
+u32 nicsim_wire_speeds(u32 mbps);
 
 /* pci.c */
 int nicsim_pci_register(struct nicsim_port *port);
@@ -359,6 +375,10 @@ void nicsim_tso_segment(const struct nicsim_tso *t, u8 *data, u32 off,
 			u32 len, bool last);
 
 /* device models */
+extern const struct nicsim_ops nicsim_rtl8168b;
+extern const struct nicsim_ops nicsim_rtl8168c;
+extern const struct nicsim_ops nicsim_rtl8168evl;
 extern const struct nicsim_ops nicsim_rtl8168h;
+extern const struct nicsim_ops nicsim_rtl8125b;
 
 #endif /* __UM_NICSIM_H */

@@ -27,6 +27,11 @@ static void wire_times(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nicsim_wire_ns(60, 1000), 672);
 	KUNIT_EXPECT_EQ(test, nicsim_wire_ns(1, 1000), 672);
 	KUNIT_EXPECT_EQ(test, nicsim_wire_ns(61, 1000), 680);
+	/* 1538 bytes in 0.4 bits a nanosecond, rounded down */
+	KUNIT_EXPECT_EQ(test, nicsim_wire_ns(1514, 2500), 4921);
+	KUNIT_EXPECT_EQ(test, nicsim_wire_speeds(1000), NICSIM_SPEED_10 |
+			NICSIM_SPEED_100 | NICSIM_SPEED_1000);
+	KUNIT_EXPECT_EQ(test, nicsim_wire_speeds(2000), 0);
 }
 
 static void spread_bounds(struct kunit *test)

@@ -282,6 +282,8 @@ static void cfg_put(struct nicsim_port *port, u32 off, int size, u32 val,
 static void cfg_init(struct nicsim_port *port)
 {
 	const struct nicsim_ops *ops = port->ops;
+	/* the codes of the link speeds are the generations' numbers */
+	u32 link = max(ops->pcie_gen, 1U) | PCI_EXP_LNKSTA_NLW_X1;
 
 	cfg_put(port, PCI_VENDOR_ID, 2, ops->vendor, 0);
 	cfg_put(port, PCI_DEVICE_ID, 2, ops->device, 0);
@@ -312,17 +314,15 @@ static void cfg_init(struct nicsim_port *port)
 	cfg_put(port, CAP_MSI + PCI_MSI_ADDRESS_HI, 4, 0, ~0U);
 	cfg_put(port, CAP_MSI + PCI_MSI_DATA_64, 2, 0, 0xffff);
 
-	/* version 2 endpoint, 2.5 GT/s x1, 128 bytes payload, 512 requested */
+	/* version 2 endpoint, one lane, 128 bytes payload, 512 requested */
 	cfg_put(port, CAP_EXP, 2, PCI_CAP_ID_EXP, 0);
 	cfg_put(port, CAP_EXP + PCI_EXP_FLAGS, 2,
 		PCI_EXP_TYPE_ENDPOINT << 4 | 2, 0);
 	cfg_put(port, CAP_EXP + PCI_EXP_DEVCAP, 4, PCI_EXP_DEVCAP_RBER, 0);
 	cfg_put(port, CAP_EXP + PCI_EXP_DEVCTL, 2, 0x2000, 0x7fff);
-	cfg_put(port, CAP_EXP + PCI_EXP_LNKCAP, 4, PCI_EXP_LNKCAP_SLS_2_5GB |
-		PCI_EXP_LNKSTA_NLW_X1, 0);
+	cfg_put(port, CAP_EXP + PCI_EXP_LNKCAP, 4, link, 0);
 	cfg_put(port, CAP_EXP + PCI_EXP_LNKCTL, 2, 0, 0x01fb);
-	cfg_put(port, CAP_EXP + PCI_EXP_LNKSTA, 2,
-		PCI_EXP_LNKSTA_CLS_2_5GB | PCI_EXP_LNKSTA_NLW_X1, 0);
+	cfg_put(port, CAP_EXP + PCI_EXP_LNKSTA, 2, link, 0);
 	cfg_put(port, CAP_EXP + PCI_EXP_DEVCTL2, 2, 0, 0xffff);
 }
 

@@ -63,6 +63,24 @@ u64 nicsim_wire_ns(u32 len, u32 mbps)
 	return (wire_bytes(len) + NICSIM_IFG) * 8000ULL / mbps;
 }
 
+/**
+ * nicsim_wire_speeds - all speeds up to one
+ * @mbps: the highest, Mbit/s
+ *
+ * Context: any.
+ * Return: mask of NICSIM_SPEED_*, 0 when there is no such speed.
+ */
+u32 nicsim_wire_speeds(u32 mbps)
+{
+	static const u32 speeds[] = { 10, 100, 1000, 2500 };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(speeds); i++)
+		if (speeds[i] == mbps)
+			return GENMASK(i, 0);
+	return 0;
+}
+
 static void wire_arrive(struct time_travel_event *ev)
 {
 	struct nicsim_wire_end *end = container_of(ev, struct nicsim_wire_end,
@@ -118,8 +136,9 @@ u64 nicsim_wire_send(struct nicsim_port *port, struct nicsim_frame *frame)
 	left = start + wire_bytes(frame->len) * 8000ULL / wire_mbps;
 	end->busy_until = start + nicsim_wire_ns(frame->len, wire_mbps);
 
-	frame->lost = end->loss_ppm &&
-		      (u64)nicsim_random() * 1000000 >> 32 < end->loss_ppm;
+	if (end->loss_ppm &&
+	    (u64)nicsim_random() * 1000000 >> 32 < end->loss_ppm)
+		frame->lost = true;
 	frame->when = left + NICSIM_PROPAGATION_NS;
 	if (list_empty(&end->fly))
 		time_travel_add_event_rel(&end->arrive,
@@ -169,7 +188,9 @@ static void wire_negotiate(struct time_travel_event *ev)
 {
 	u32 mask = wire_common();
 
-	if (mask & NICSIM_SPEED_1000)
+	if (mask & NICSIM_SPEED_2500)
+		wire_set_speed(2500);
+	else if (mask & NICSIM_SPEED_1000)
 		wire_set_speed(1000);
 	else if (mask & NICSIM_SPEED_100)
 		wire_set_speed(100);
@@ -223,13 +244,14 @@ void nicsim_wire_limit(struct nicsim_port *port, u32 speeds, bool unplugged)
 /**
  * nicsim_wire_init - initialise a port's end of the wire
  * @port: the port
+ * @speeds: what the link may have, mask of NICSIM_SPEED_*
  *
  * Context: before any device code runs.
  */
-void nicsim_wire_init(struct nicsim_port *port)
+void nicsim_wire_init(struct nicsim_port *port, u32 speeds)
 {
 	INIT_LIST_HEAD(&port->wire.fly);
-	port->wire.limit = NICSIM_SPEED_ALL;
+	port->wire.limit = speeds;
 	time_travel_set_hw_event_fn(&port->wire.arrive, wire_arrive);
 	time_travel_set_hw_event_fn(&wire_negotiated, wire_negotiate);
 }
