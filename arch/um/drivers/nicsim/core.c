@@ -2,10 +2,11 @@
 /*
  * nicsim: ports, timers, frame buffers, counted errors and knobs.
  *
- * nicsim.nic=NAME creates two ports of that card at PCI 0000:00:00.0 (the
- * device under test) and 0000:00:01.0 (its peer). Costs of nicsim.profile=
- * are charged to the first alone: the peer is an ideal host, so that CPU time
- * and latency are those of the device under test.
+ * nicsim.nic=NAME creates two ports of that card, the device under test and
+ * its peer: at PCI 0000:00:00.0 and 0000:00:01.0, or on the platform bus at the
+ * addresses in platform.c. Costs of nicsim.profile= are charged to the first
+ * alone: the peer is an ideal host, so that CPU time and latency are those of
+ * the device under test.
  *
  * /sys/kernel/debug/nicsim/<port>/ has
  *	stats	counters, one "name value" a line
@@ -16,6 +17,9 @@
  *	loss_ppm  frames lost on their way from this port, per million
  *	dma_map_fail  n fails the n-th mapping from now for the device to read
  *	dma_map_fail_rx  the same for the device to write
+ *	lose_irq  the next n interrupts are lost: the CPU hears nothing until
+ *		the device has had no cause pending in between, or the interrupt
+ *		controller was told to mask and unmask it
  *	tx_hang	1 keeps the transmitter from reading descriptors until it is
  *		reset
  */
@@ -61,6 +65,11 @@ static const struct nicsim_ops *const nicsim_models[] = {
 	&nicsim_rtl8168evl,
 	&nicsim_rtl8168h,
 	&nicsim_rtl8125b,
+#ifdef CONFIG_UML_NICSIM_NETA
+	&nicsim_neta,
+	&nicsim_neta_xp,
+	&nicsim_neta_370,
+#endif
 	NULL
 };
 
@@ -222,6 +231,95 @@ void nicsim_frame_free(struct nicsim_frame *frame)
 		list_add(&frame->list, &free_frames);
 }
 
+/**
+ * nicsim_reg_read - the CPU reads a register
+ * @port: the port
+ * @off: its offset
+ * @size: its size in bytes
+ *
+ * Context: that of the driver's access.
+ * Return: the value; all ones when there is none.
+ */
+u32 nicsim_reg_read(struct nicsim_port *port, u32 off, int size)
+{
+	unsigned long flags;
+	u32 val;
+
+	if (size > 4 || off + size > port->ops->bar_size) {
+		nicsim_error(port, "mmio: read outside the registers");
+		return U32_MAX;
+	}
+
+	port->mmio_reads++;
+	/*
+	 * The CPU waits for the round trip. The device answers at its end, so
+	 * that all it did until then is in the value.
+	 */
+	nicsim_charge(port, port->profile->mmio_read_ns);
+	local_irq_save(flags);
+	val = port->ops->reg_read(port, off, size);
+	local_irq_restore(flags);
+
+	return val;
+}
+
+/**
+ * nicsim_reg_write - the CPU writes a register
+ * @port: the port
+ * @off: its offset
+ * @size: its size in bytes
+ * @val: the value
+ *
+ * Context: that of the driver's access.
+ */
+void nicsim_reg_write(struct nicsim_port *port, u32 off, int size, u32 val)
+{
+	unsigned long flags;
+
+	if (size > 4 || off + size > port->ops->bar_size) {
+		nicsim_error(port, "mmio: write outside the registers");
+		return;
+	}
+
+	port->mmio_writes++;
+	nicsim_charge(port, port->profile->mmio_write_ns);
+	local_irq_save(flags);
+	port->ops->reg_write(port, off, size, val);
+	local_irq_restore(flags);
+}
+
+/**
+ * nicsim_irq_set - the device's interrupt condition
+ * @port: the port
+ * @level: does it have an enabled cause pending?
+ *
+ * A rising edge sends a message, which never overtakes the data written
+ * before it; a line follows @level.
+ *
+ * Context: device code.
+ */
+void nicsim_irq_set(struct nicsim_port *port, bool level)
+{
+	struct nicsim_irq *irq = &port->irq;
+	u64 now = time_travel_now();
+	bool rise = level && !irq->level;
+
+	irq->level = level;
+	if (!level)
+		irq->lost = false;
+	if (!rise || !port->ops->bus->irq_wanted(port))
+		return;
+	if (irq->lose) {
+		irq->lose--;
+		irq->lost = true;
+		return;
+	}
+
+	time_travel_add_event_rel(&irq->ev,
+				  max(port->dma.write_done, now) - now +
+				  nicsim_jitter(port->profile->irq_latency_ns));
+}
+
 static int __init nicsim_frames_init(void)
 {
 	struct nicsim_frame *f = kcalloc(NICSIM_FRAMES, sizeof(*f), GFP_KERNEL);
@@ -337,6 +435,7 @@ static void __init nicsim_debugfs(struct nicsim_port *port, struct dentry *root)
 	debugfs_create_u32("dma_map_fail", 0644, dir, &port->dma.map_fail);
 	debugfs_create_u32("dma_map_fail_rx", 0644, dir,
 			   &port->dma.map_fail_rx);
+	debugfs_create_u32("lose_irq", 0644, dir, &port->irq.lose);
 	debugfs_create_u32("tx_hang", 0644, dir, &port->tx_hang);
 }
 
@@ -430,12 +529,10 @@ static int __init nicsim_init(void)
 			return err;
 	}
 	/* a driver may bring its port up as soon as it is there */
-	for (i = 0; i < NICSIM_PORTS; i++) {
-		err = nicsim_pci_register(nicsim_ports[i]);
-		if (err) {
-			pr_err("port%d: %s failed: %d\n", i, ops->name, err);
-			return err;
-		}
+	err = ops->bus->plug();
+	if (err) {
+		pr_err("%s: cannot plug the ports: %d\n", ops->name, err);
+		return err;
 	}
 
 	pr_info("two ports of %s, profile %s, seed %lu, jitter %u%%\n",

@@ -9,8 +9,8 @@
  * generation); with 32 bits it is reused as late as possible.
  *
  * Device's side: a read/write engine. A read is split into requests of at most
- * the device's request size and the PCI Max_Read_Request_Size; each takes one
- * of the device's slots for outstanding requests until its completion has come
+ * the device's request size and what the bus allows; each takes one of the
+ * device's slots for outstanding requests until its completion has come
  * over the link. Writes are posted and stay in order. Requests are served in
  * the order they were issued, so when one completes is known when it is
  * issued: one event a read or write, however many requests it takes.
@@ -61,8 +61,7 @@ static struct nicsim_port *dev_port(struct device *dev)
 	int i;
 
 	for (i = 0; i < NICSIM_PORTS; i++)
-		if (nicsim_ports[i] && nicsim_ports[i]->pdev &&
-		    &nicsim_ports[i]->pdev->dev == dev)
+		if (nicsim_ports[i] && nicsim_ports[i]->dev == dev)
 			return nicsim_ports[i];
 	return NULL;
 }
@@ -257,7 +256,7 @@ static void dma_complete(struct time_travel_event *ev)
 	u32 tag = req->tag;
 	void *ctx = req->ctx;
 
-	if (nicsim_pci_master(port)) {
+	if (port->ops->bus->master(port)) {
 		m = map_find(port, req->iova, req->len);
 		if (!m) {
 			nicsim_error(port, req->write ?
@@ -331,7 +330,7 @@ bool nicsim_dma_read(struct nicsim_port *port, dma_addr_t iova, void *buf,
 		     u32 len, u32 tag, void *ctx)
 {
 	struct nicsim_dma_req *req = dma_req(port, iova, len, tag, ctx);
-	u32 chunk = min(port->ops->dma_req_max, nicsim_pci_mrrs(port));
+	u32 chunk = min(port->ops->dma_req_max, port->ops->bus->read_max(port));
 	u64 now = time_travel_now(), done = now;
 	struct nicsim_dma *dma = &port->dma;
 	u32 left;
@@ -397,6 +396,30 @@ bool nicsim_dma_write(struct nicsim_port *port, dma_addr_t iova,
 }
 
 /**
+ * nicsim_dma_cancel - forget some requests of a port
+ * @port: the port
+ * @first: first tag of those
+ * @last: last tag of those
+ *
+ * As nicsim_dma_reset(), for one direction of a device; the time that they
+ * take on the bus stays taken.
+ *
+ * Context: device code.
+ */
+void nicsim_dma_cancel(struct nicsim_port *port, u32 first, u32 last)
+{
+	struct nicsim_dma *dma = &port->dma;
+	struct nicsim_dma_req *req, *tmp;
+
+	list_for_each_entry_safe(req, tmp, &dma->busy, list) {
+		if (req->tag < first || req->tag > last)
+			continue;
+		time_travel_del_event(&req->ev);
+		list_move(&req->list, &dma->free);
+	}
+}
+
+/**
  * nicsim_dma_reset - forget all requests of a port
  * @port: the port
  *
@@ -408,12 +431,8 @@ bool nicsim_dma_write(struct nicsim_port *port, dma_addr_t iova,
 void nicsim_dma_reset(struct nicsim_port *port)
 {
 	struct nicsim_dma *dma = &port->dma;
-	struct nicsim_dma_req *req, *tmp;
 
-	list_for_each_entry_safe(req, tmp, &dma->busy, list) {
-		time_travel_del_event(&req->ev);
-		list_move(&req->list, &dma->free);
-	}
+	nicsim_dma_cancel(port, 0, U32_MAX);
 	memset(dma->slot_free, 0, sizeof(dma->slot_free));
 	dma->link_free = 0;
 	dma->write_done = 0;

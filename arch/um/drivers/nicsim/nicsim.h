@@ -3,9 +3,9 @@
  * nicsim: simulated network cards for User Mode Linux in virtual time.
  *
  * Two ports of one card model sit back to back on a wire. The unmodified
- * driver of the card probes them on UML's PCI bus. This header is the cut
- * between the engine, which owns time, wire, PCI and DMA, and a device model,
- * which knows registers and descriptors and nothing else:
+ * driver of the card probes them on UML's PCI bus or on the platform bus. This
+ * header is the cut between the engine, which owns time, wire, bus and DMA, and
+ * a device model, which knows registers and descriptors and nothing else:
  *
  *	engine -> device: struct nicsim_ops
  *	device -> engine: nicsim_dma_*(), nicsim_wire_*(), nicsim_irq_set(),
@@ -44,6 +44,22 @@
 struct nicsim_port;
 
 /**
+ * struct nicsim_bus - how a card is attached
+ * @plug: makes the ports appear; their drivers probe before it returns
+ * @read_max: bytes of a read request at most
+ * @master: may the device access memory and send interrupt messages?
+ * @irq_wanted: would an interrupt condition that arises now be sent?
+ *
+ * All but @plug are called by device code.
+ */
+struct nicsim_bus {
+	int (*plug)(void);
+	u32 (*read_max)(struct nicsim_port *port);
+	bool (*master)(struct nicsim_port *port);
+	bool (*irq_wanted)(struct nicsim_port *port);
+};
+
+/**
  * struct nicsim_frame - a frame in a FIFO or on the wire
  * @list: for its present owner
  * @len: bytes in @data, from the destination address, without FCS
@@ -64,14 +80,19 @@ struct nicsim_frame {
 /**
  * struct nicsim_ops - a device model
  * @name: what nicsim.nic= calls it
+ * @bus: how it is attached
  * @vendor: PCI vendor id
  * @device: PCI device id
  * @revision: PCI revision
  * @bar: the memory BAR that holds the registers
- * @bar_size: its size in bytes, a power of two
+ * @bar_size: its size in bytes, a power of two; also on the platform bus
+ * @dtbo: platform bus: start of the device tree overlay that describes it
+ * @dtbo_end: its end
+ * @percpu_irq: platform bus: its interrupt is a per-CPU one
+ * @sw_tso: its driver cuts large sends itself
  * @priv_size: bytes of the device's own state, zeroed
  * @dma_req_max: bytes the device asks for in one read request at most; the
- *	PCI Max_Read_Request_Size bounds it further
+ *	bus bounds it further
  * @dma_outstanding: read requests the device can have outstanding
  * @chip: the model's own description of the part, if it knows several
  * @pcie_gen: generation of its PCI Express interface, a lane of which carries
@@ -92,11 +113,16 @@ struct nicsim_frame {
  */
 struct nicsim_ops {
 	const char *name;
+	const struct nicsim_bus *bus;
 	u16 vendor;
 	u16 device;
 	u8 revision;
 	u8 bar;
 	u32 bar_size;
+	const u8 *dtbo;
+	const u8 *dtbo_end;
+	bool percpu_irq;
+	bool sw_tso;
 	size_t priv_size;
 	u32 dma_req_max;
 	u32 dma_outstanding;
@@ -128,6 +154,7 @@ struct nicsim_ops {
  * @xmit_ns: CPU time of a packet from there through the driver
  * @frag_ns: CPU time of a page fragment of it
  * @seg_ns: CPU time of a segment that the stack cuts, bytes apart
+ * @tso_ns: CPU time of a segment that the driver cuts
  * @rx_ns: CPU time of a received packet up to GRO
  * @rx_skb_ns: CPU time of an skb that GRO hands to the stack
  * @copy_ps: CPU time of copying a byte, picoseconds
@@ -148,6 +175,7 @@ struct nicsim_profile {
 	u32 xmit_ns;
 	u32 frag_ns;
 	u32 seg_ns;
+	u32 tso_ns;
 	u32 rx_ns;
 	u32 rx_skb_ns;
 	u32 copy_ps;
@@ -229,10 +257,23 @@ struct nicsim_timer {
 	unsigned int id;
 };
 
+/**
+ * struct nicsim_irq - a port's interrupt
+ * @ev: its delivery to the CPU
+ * @port: whose
+ * @level: the device has a cause pending
+ * @masked: the interrupt controller does not pass it on
+ * @lost: what the present cause sent was lost
+ * @lose: so many are to be lost
+ * @count: interrupts taken by the CPU
+ */
 struct nicsim_irq {
 	struct time_travel_event ev;
 	struct nicsim_port *port;
 	bool level;
+	bool masked;
+	bool lost;
+	u32 lose;
 	u64 count;
 };
 
@@ -243,8 +284,8 @@ struct nicsim_irq {
  * @profile: what things cost at this port
  * @index: 0 is the device under test, 1 its peer
  * @peer: the other port
- * @pdev: the PCI core's view, NULL before it was found
- * @pci: UML's view
+ * @dev: the bus's view, NULL before it was found
+ * @pci: UML's view, on the PCI bus
  * @devfn: where it is on the bus
  * @present: it was found there
  * @cfg: configuration space
@@ -269,7 +310,7 @@ struct nicsim_port {
 	const struct nicsim_profile *profile;
 	unsigned int index;
 	struct nicsim_port *peer;
-	struct pci_dev *pdev;
+	struct device *dev;
 	struct um_pci_device pci;
 	unsigned int devfn;
 	bool present;
@@ -303,6 +344,9 @@ u64 nicsim_jitter(u64 ns);
 void nicsim_timer_set(struct nicsim_port *port, unsigned int id, u64 ns);
 void nicsim_timer_set_at(struct nicsim_port *port, unsigned int id, u64 when);
 void nicsim_timer_cancel(struct nicsim_port *port, unsigned int id);
+u32 nicsim_reg_read(struct nicsim_port *port, u32 off, int size);
+void nicsim_reg_write(struct nicsim_port *port, u32 off, int size, u32 val);
+void nicsim_irq_set(struct nicsim_port *port, bool level);
 struct nicsim_frame *nicsim_frame_alloc(void);
 void nicsim_frame_free(struct nicsim_frame *frame);
 
@@ -316,10 +360,12 @@ u64 nicsim_wire_ns(u32 len, u32 mbps);
 u32 nicsim_wire_speeds(u32 mbps);
 
 /* pci.c */
-int nicsim_pci_register(struct nicsim_port *port);
-void nicsim_irq_set(struct nicsim_port *port, bool level);
-u32 nicsim_pci_mrrs(struct nicsim_port *port);
+extern const struct nicsim_bus nicsim_pci_bus;
+
 bool nicsim_pci_master(struct nicsim_port *port);
+
+/* platform.c */
+extern const struct nicsim_bus nicsim_platform_bus;
 
 /* dma.c */
 int nicsim_dma_init(struct nicsim_port *port);
@@ -328,6 +374,7 @@ bool nicsim_dma_read(struct nicsim_port *port, dma_addr_t iova, void *buf,
 		     u32 len, u32 tag, void *ctx);
 bool nicsim_dma_write(struct nicsim_port *port, dma_addr_t iova,
 		      const void *buf, u32 len, u32 tag, void *ctx);
+void nicsim_dma_cancel(struct nicsim_port *port, u32 first, u32 last);
 void nicsim_dma_reset(struct nicsim_port *port);
 u32 nicsim_dma_live(void);
 
@@ -380,5 +427,13 @@ extern const struct nicsim_ops nicsim_rtl8168c;
 extern const struct nicsim_ops nicsim_rtl8168evl;
 extern const struct nicsim_ops nicsim_rtl8168h;
 extern const struct nicsim_ops nicsim_rtl8125b;
+extern const struct nicsim_ops nicsim_neta;
+extern const struct nicsim_ops nicsim_neta_xp;
+extern const struct nicsim_ops nicsim_neta_370;
+
+/* and the device tree overlays of those on the platform bus */
+extern const u8 __dtbo_neta_begin[], __dtbo_neta_end[];
+extern const u8 __dtbo_neta_xp_begin[], __dtbo_neta_xp_end[];
+extern const u8 __dtbo_neta_370_begin[], __dtbo_neta_370_end[];
 
 #endif /* __UM_NICSIM_H */

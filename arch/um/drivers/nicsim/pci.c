@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * nicsim: the ports as PCI functions: configuration space, register BAR with
- * the CPU cost of each access, MSI and INTx.
+ * nicsim: the ports as PCI functions: configuration space, register BAR, MSI
+ * and INTx.
  *
  * Configuration space is an array with a mask of writable bits; capabilities
  * are power management, MSI (unless nicsim.intx=1) and PCI Express. Only the
@@ -63,14 +63,8 @@ static void cfg_write(struct um_pci_device *pci, unsigned int off, int size,
 		time_travel_add_event_rel(&port->irq.ev, NSEC_PER_USEC);
 }
 
-/**
- * nicsim_pci_mrrs - the Max_Read_Request_Size in force
- * @port: the port
- *
- * Context: any.
- * Return: bytes.
- */
-u32 nicsim_pci_mrrs(struct nicsim_port *port)
+/* the Max_Read_Request_Size in force */
+static u32 pci_mrrs(struct nicsim_port *port)
 {
 	u16 ctl = get_unaligned_le16(port->cfg + CAP_EXP + PCI_EXP_DEVCTL);
 
@@ -93,45 +87,23 @@ static unsigned long bar_read(struct um_pci_device *pci, int bar,
 			      unsigned int off, int size)
 {
 	struct nicsim_port *port = container_of(pci, struct nicsim_port, pci);
-	unsigned long flags;
-	u32 val;
 
-	if (bar != port->ops->bar || size > 4 ||
-	    off + size > port->ops->bar_size) {
+	if (bar != port->ops->bar) {
 		nicsim_error(port, "mmio: read outside the registers");
 		return ULONG_MAX;
 	}
-
-	port->mmio_reads++;
-	/*
-	 * The CPU waits for the round trip. The device answers at its end, so
-	 * that all it did until then is in the value.
-	 */
-	nicsim_charge(port, port->profile->mmio_read_ns);
-	local_irq_save(flags);
-	val = port->ops->reg_read(port, off, size);
-	local_irq_restore(flags);
-
-	return val;
+	return nicsim_reg_read(port, off, size);
 }
 
 static void bar_write(struct um_pci_device *pci, int bar, unsigned int off,
 		      int size, unsigned long val)
 {
 	struct nicsim_port *port = container_of(pci, struct nicsim_port, pci);
-	unsigned long flags;
 
-	if (bar != port->ops->bar || size > 4 ||
-	    off + size > port->ops->bar_size) {
+	if (bar != port->ops->bar)
 		nicsim_error(port, "mmio: write outside the registers");
-		return;
-	}
-
-	port->mmio_writes++;
-	nicsim_charge(port, port->profile->mmio_write_ns);
-	local_irq_save(flags);
-	port->ops->reg_write(port, off, size, val);
-	local_irq_restore(flags);
+	else
+		nicsim_reg_write(port, off, size, val);
 }
 
 static void bar_copy_from(struct um_pci_device *pci, int bar, void *buf,
@@ -205,29 +177,9 @@ static void irq_deliver(struct time_travel_event *ev)
 		time_travel_add_event_rel(ev, NSEC_PER_USEC);
 }
 
-/**
- * nicsim_irq_set - the device's interrupt condition
- * @port: the port
- * @level: does it have an enabled cause pending?
- *
- * A rising edge sends a message, which never overtakes the data written
- * before it; with INTx the line follows @level.
- *
- * Context: device code.
- */
-void nicsim_irq_set(struct nicsim_port *port, bool level)
+static bool pci_irq_wanted(struct nicsim_port *port)
 {
-	struct nicsim_irq *irq = &port->irq;
-	u64 now = time_travel_now();
-	bool rise = level && !irq->level;
-
-	irq->level = level;
-	if (!rise || (msi_enabled(port) && !nicsim_pci_master(port)))
-		return;
-
-	time_travel_add_event_rel(&irq->ev,
-				  max(port->dma.write_done, now) - now +
-				  nicsim_jitter(port->profile->irq_latency_ns));
+	return !msi_enabled(port) || nicsim_pci_master(port);
 }
 
 /* the port's device appears, at registration or when the bus is rescanned */
@@ -252,13 +204,13 @@ static int pci_notify(struct notifier_block *nb, unsigned long action,
 		if (!port || !port->present || port->devfn != pdev->devfn)
 			continue;
 		if (action == BUS_NOTIFY_ADD_DEVICE) {
-			port->pdev = pdev;
+			port->dev = &pdev->dev;
 			nicsim_dma_attach(&pdev->dev);
 			/* UML allocates a bare descriptor for the line */
 			irq_set_chip_and_handler(port->pci.irq, &dummy_irq_chip,
 						 handle_simple_irq);
 		} else if (action == BUS_NOTIFY_REMOVED_DEVICE) {
-			port->pdev = NULL;
+			port->dev = NULL;
 		}
 	}
 	return NOTIFY_DONE;
@@ -326,16 +278,7 @@ static void cfg_init(struct nicsim_port *port)
 	cfg_put(port, CAP_EXP + PCI_EXP_DEVCTL2, 2, 0, 0xffff);
 }
 
-/**
- * nicsim_pci_register - plug a port into the PCI bus
- * @port: the port, ready for register accesses
- *
- * The driver, if it is there, probes before this returns.
- *
- * Context: process.
- * Return: 0 or a negative error.
- */
-int nicsim_pci_register(struct nicsim_port *port)
+static int pci_plug_port(struct nicsim_port *port)
 {
 	int err;
 
@@ -344,13 +287,6 @@ int nicsim_pci_register(struct nicsim_port *port)
 	time_travel_set_event_fn(&port->irq.ev, irq_deliver);
 	port->pci.ops = &nicsim_pci_ops;
 
-	/* once for all ports */
-	if (!port->index) {
-		err = bus_register_notifier(&pci_bus_type, &pci_nb);
-		if (err)
-			return err;
-	}
-
 	registering = port;
 	err = um_pci_device_register(&port->pci);
 	registering = NULL;
@@ -358,3 +294,20 @@ int nicsim_pci_register(struct nicsim_port *port)
 		return err;
 	return port->present ? 0 : -ENODEV;
 }
+
+static int pci_plug(void)
+{
+	int err, i;
+
+	err = bus_register_notifier(&pci_bus_type, &pci_nb);
+	for (i = 0; i < NICSIM_PORTS && !err; i++)
+		err = pci_plug_port(nicsim_ports[i]);
+	return err;
+}
+
+const struct nicsim_bus nicsim_pci_bus = {
+	.plug		= pci_plug,
+	.read_max	= pci_mrrs,
+	.master		= nicsim_pci_master,
+	.irq_wanted	= pci_irq_wanted,
+};

@@ -1535,6 +1535,7 @@ static int rtl_init(struct nicsim_port *port)
 
 /* what all of them have; the values of the last two are postulated */
 #define RTL_OPS \
+	.bus			= &nicsim_pci_bus, \
 	.vendor			= PCI_VENDOR_ID_REALTEK, \
 	.bar			= 2, \
 	.priv_size		= sizeof(struct rtl8168), \

@@ -4,7 +4,8 @@
 """
 Throughput of transmission, with what it costs: CPU time and interrupts.
 
-  tx1, tx5   one or five TCP streams to the peer
+  tx1, tx5, tx12
+             one, five or twelve TCP streams to the peer
   rx5        five from the peer
   sndbuf4k, sndbuf8k, sndbuf16k
              one stream with an SO_SNDBUF of 4, 8 or 16 KiB: it can go on
@@ -56,6 +57,11 @@ def tx5(cfg, variant):
     _at_full_rate(cfg, "tx5", variant, "--streams", "5")
 
 
+def tx12(cfg, variant):
+    """ Twelve streams """
+    _at_full_rate(cfg, "tx12", variant, "--streams", "12")
+
+
 def rx5(cfg, variant):
     """ Five streams from the peer """
     _at_full_rate(cfg, "rx5", variant, "--streams", "5", "--reverse")
@@ -79,7 +85,8 @@ def sndbuf16k(cfg, variant):
 def main() -> None:
     """ Ksft boiler plate main """
     with TxqEnv(__file__) as cfg:
-        ksft_run(cfg.cases([tx1, tx5, rx5, sndbuf4k, sndbuf8k, sndbuf16k]),
+        ksft_run(cfg.cases([tx1, tx5, tx12, rx5,
+                            sndbuf4k, sndbuf8k, sndbuf16k]),
                  args=(cfg, ))
     ksft_exit()
 
