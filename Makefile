@@ -4,13 +4,14 @@
 
 BUILD ?= build
 override BUILD := $(abspath $(BUILD))
-export BUILD ONLY PATCH LINUX FRESH SEEDS NIC TREE SERIES FORCE
+export BUILD ONLY PATCH LINUX FRESH SEEDS NIC TREE SERIES FORCE FULL
 
 help:
 	@echo 'The main jobs'
 	@echo '  make bench               measure the base and every patch: throughput, latency stddev'
 	@echo '                           ONLY=<driver>  PATCH=<name>  SEEDS=<n>  FRESH=1'
-	@echo '  make test                checks, builds, KUnit, selftests, round trip'
+	@echo '  make test                checks, builds, KUnit, selftests, round trip; of each driver'
+	@echo '                           the base and the last patch, FULL=1 every patch'
 	@echo '  make check               every patch: format, checkpatch, sparse, W=1, series rules'
 	@echo '  make lab NIC=<nic>       an interactive shell in the simulated lab'
 	@echo
