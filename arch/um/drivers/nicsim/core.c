@@ -65,6 +65,8 @@ static const struct nicsim_ops *const nicsim_models[] = {
 	&nicsim_rtl8168evl,
 	&nicsim_rtl8168h,
 	&nicsim_rtl8125b,
+	&nicsim_82574,
+	&nicsim_i219,
 #ifdef CONFIG_UML_NICSIM_NETA
 	&nicsim_neta,
 	&nicsim_neta_xp,
@@ -289,18 +291,20 @@ void nicsim_reg_write(struct nicsim_port *port, u32 off, int size, u32 val)
 }
 
 /**
- * nicsim_irq_set - the device's interrupt condition
+ * nicsim_irq_set_vector - the device's interrupt condition of one message
  * @port: the port
- * @level: does it have an enabled cause pending?
+ * @vector: which
+ * @level: is there an enabled cause pending?
  *
- * A rising edge sends a message, which never overtakes the data written
+ * A rising edge sends the message, which never overtakes the data written
  * before it; a line follows @level.
  *
  * Context: device code.
  */
-void nicsim_irq_set(struct nicsim_port *port, bool level)
+void nicsim_irq_set_vector(struct nicsim_port *port, unsigned int vector,
+			   bool level)
 {
-	struct nicsim_irq *irq = &port->irq;
+	struct nicsim_irq *irq = &port->irq[vector];
 	u64 now = time_travel_now();
 	bool rise = level && !irq->level;
 
@@ -309,8 +313,8 @@ void nicsim_irq_set(struct nicsim_port *port, bool level)
 		irq->lost = false;
 	if (!rise || !port->ops->bus->irq_wanted(port))
 		return;
-	if (irq->lose) {
-		irq->lose--;
+	if (port->irq[0].lose) {
+		port->irq[0].lose--;
 		irq->lost = true;
 		return;
 	}
@@ -318,6 +322,31 @@ void nicsim_irq_set(struct nicsim_port *port, bool level)
 	time_travel_add_event_rel(&irq->ev,
 				  max(port->dma.write_done, now) - now +
 				  nicsim_jitter(port->profile->irq_latency_ns));
+}
+
+/**
+ * nicsim_irq_set - the interrupt condition of a device with one message
+ * @port: the port
+ * @level: does it have an enabled cause pending?
+ *
+ * Context: device code.
+ */
+void nicsim_irq_set(struct nicsim_port *port, bool level)
+{
+	nicsim_irq_set_vector(port, 0, level);
+}
+
+/**
+ * nicsim_irq_taken - the CPU takes an interrupt
+ * @irq: which
+ *
+ * Context: hard interrupt, before the driver's handler is called.
+ */
+void nicsim_irq_taken(struct nicsim_irq *irq)
+{
+	irq->count++;
+	irq->port->irq_unmaps = 0;
+	nicsim_charge(irq->port, irq->port->profile->irq_ns);
 }
 
 static int __init nicsim_frames_init(void)
@@ -341,10 +370,16 @@ static int __init nicsim_frames_init(void)
 static int stats_show(struct seq_file *m, void *v)
 {
 	struct nicsim_port *port = m->private;
+	u64 irqs = 0;
+	int i;
+
+	for (i = 0; i < NICSIM_VECTORS; i++)
+		irqs += port->irq[i].count;
 
 	seq_printf(m, "now_ns %llu\n", time_travel_now());
 	seq_printf(m, "busy_ns %llu\n", port->busy_ns);
-	seq_printf(m, "irqs %llu\n", port->irq.count);
+	seq_printf(m, "irqs %llu\n", irqs);
+	seq_printf(m, "irq_unmaps_max %u\n", port->irq_unmaps_max);
 	seq_printf(m, "mmio_reads %llu\n", port->mmio_reads);
 	seq_printf(m, "mmio_writes %llu\n", port->mmio_writes);
 	seq_printf(m, "dma_reads %llu\n", port->dma.reads);
@@ -352,6 +387,8 @@ static int stats_show(struct seq_file *m, void *v)
 	seq_printf(m, "dma_live %u\n", nicsim_dma_live());
 	seq_printf(m, "tx_skbs %llu\n", port->tx_skbs);
 	seq_printf(m, "tx_packets %llu\n", port->tx_packets);
+	if (port->tx_descs)
+		seq_printf(m, "tx_descs %llu\n", port->tx_descs);
 	seq_printf(m, "tx_lso %llu\n", port->tx_lso);
 	seq_printf(m, "tx_csum %llu\n", port->tx_csum);
 	seq_printf(m, "wire_sent %llu\n", port->wire.sent);
@@ -435,7 +472,7 @@ static void __init nicsim_debugfs(struct nicsim_port *port, struct dentry *root)
 	debugfs_create_u32("dma_map_fail", 0644, dir, &port->dma.map_fail);
 	debugfs_create_u32("dma_map_fail_rx", 0644, dir,
 			   &port->dma.map_fail_rx);
-	debugfs_create_u32("lose_irq", 0644, dir, &port->irq.lose);
+	debugfs_create_u32("lose_irq", 0644, dir, &port->irq[0].lose);
 	debugfs_create_u32("tx_hang", 0644, dir, &port->tx_hang);
 }
 

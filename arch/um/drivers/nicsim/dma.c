@@ -9,9 +9,9 @@
  * generation); with 32 bits it is reused as late as possible.
  *
  * Device's side: a read/write engine. A read is split into requests of at most
- * the device's request size and what the bus allows; each takes one of the
- * device's slots for outstanding requests until its completion has come
- * over the link. Writes are posted and stay in order. Requests are served in
+ * the device's request size and what the bus allows, and at multiples of that
+ * size where the device wants it; each takes one of the device's slots for
+ * outstanding requests until its completion has come over the link. Writes are posted and stay in order. Requests are served in
  * the order they were issued, so when one completes is known when it is
  * issued: one event a read or write, however many requests it takes.
  */
@@ -136,6 +136,10 @@ static void map_del(struct device *dev, dma_addr_t iova, size_t size,
 		m->gen++;
 		map_free[map_tail++ % MAP_SLOTS] = m - maps;
 		map_live--;
+		/* how much work is done in the hard interrupt? */
+		if (in_hardirq())
+			port->irq_unmaps_max = max(port->irq_unmaps_max,
+						   ++port->irq_unmaps);
 	}
 	spin_unlock_irqrestore(&map_lock, flags);
 }
@@ -217,6 +221,17 @@ static void dma_op_sync(struct device *dev, dma_addr_t iova, size_t size,
 		nicsim_error(port, "iommu: sync of something not mapped");
 }
 
+/* what a driver gives to the device in a mapping it keeps, it has copied there */
+static void dma_op_sync_for_device(struct device *dev, dma_addr_t iova,
+				   size_t size, enum dma_data_direction dir)
+{
+	struct nicsim_port *port = dev_port(dev);
+
+	dma_op_sync(dev, iova, size, dir);
+	if (port && dir == DMA_TO_DEVICE)
+		nicsim_charge(port, (u64)size * port->profile->copy_ps / 1000);
+}
+
 static int dma_op_supported(struct device *dev, u64 mask)
 {
 	return mask >= DMA_BIT_MASK(32);
@@ -230,7 +245,7 @@ static const struct dma_map_ops nicsim_dma_ops = {
 	.map_sg			= dma_op_map_sg,
 	.unmap_sg		= dma_op_unmap_sg,
 	.sync_single_for_cpu	= dma_op_sync,
-	.sync_single_for_device	= dma_op_sync,
+	.sync_single_for_device	= dma_op_sync_for_device,
 	.dma_supported		= dma_op_supported,
 	.alloc_pages_op		= dma_common_alloc_pages,
 	.free_pages		= dma_common_free_pages,
@@ -308,8 +323,11 @@ static struct nicsim_dma_req *dma_req(struct nicsim_port *port, dma_addr_t iova,
 	return req;
 }
 
+/* a function of the chipset has no link: its latency has all in it */
 static u64 link_ns(struct nicsim_port *port, u32 len)
 {
+	if (port->ops->integrated)
+		return 0;
 	return len * 8000ULL /
 	       (port->profile->dma_mbps * max(port->ops->pcie_gen, 1U));
 }
@@ -330,24 +348,28 @@ bool nicsim_dma_read(struct nicsim_port *port, dma_addr_t iova, void *buf,
 		     u32 len, u32 tag, void *ctx)
 {
 	struct nicsim_dma_req *req = dma_req(port, iova, len, tag, ctx);
-	u32 chunk = min(port->ops->dma_req_max, port->ops->bus->read_max(port));
-	u64 now = time_travel_now(), done = now;
 	struct nicsim_dma *dma = &port->dma;
-	u32 left;
+	u32 chunk = min(dma->req_max, port->ops->bus->read_max(port));
+	u64 now = time_travel_now(), done = now;
+	u32 pos, n;
 
 	if (!req)
 		return false;
 
-	for (left = len; left; left -= min(left, chunk)) {
+	for (pos = 0; pos < len; pos += n) {
 		int i, slot = 0;
 
-		for (i = 1; i < port->ops->dma_outstanding; i++)
+		n = chunk;
+		if (dma->req_aligned)
+			n -= (iova + pos) % chunk;
+		n = min(n, len - pos);
+		/* those that are reserved are the last */
+		for (i = 1; i < dma->outstanding - dma->reserved; i++)
 			if (dma->slot_free[i] < dma->slot_free[slot])
 				slot = i;
 		done = max(now, dma->slot_free[slot]) +
-		       nicsim_jitter(port->profile->dma_read_ns);
-		done = max(done, dma->link_free) +
-		       link_ns(port, min(left, chunk));
+		       nicsim_jitter(dma->read_ns);
+		done = max(done, dma->link_free) + link_ns(port, n);
 		dma->link_free = done;
 		dma->slot_free[slot] = done;
 		dma->reads++;
@@ -454,6 +476,9 @@ int nicsim_dma_init(struct nicsim_port *port)
 	INIT_LIST_HEAD(&dma->busy);
 	if (WARN_ON(port->ops->dma_outstanding > NICSIM_DMA_SLOTS_MAX))
 		return -EINVAL;
+	dma->outstanding = port->ops->dma_outstanding;
+	dma->req_max = port->ops->dma_req_max;
+	dma->read_ns = port->profile->dma_read_ns;
 	dma->reqs = kcalloc(NICSIM_DMA_REQS, sizeof(*dma->reqs), GFP_KERNEL);
 	if (!dma->reqs)
 		return -ENOMEM;

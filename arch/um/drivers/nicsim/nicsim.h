@@ -28,7 +28,8 @@
 #include "../virt-pci.h"
 
 #define NICSIM_PORTS		2
-#define NICSIM_TIMERS		8
+#define NICSIM_TIMERS		12
+#define NICSIM_VECTORS		5	/* interrupt messages of a port */
 #define NICSIM_ERRORS		32
 /* largest frame on the wire without preamble and FCS, VLAN tag included */
 #define NICSIM_FRAME_MAX	16384
@@ -88,6 +89,12 @@ struct nicsim_frame {
  * @bar_size: its size in bytes, a power of two; also on the platform bus
  * @dtbo: platform bus: start of the device tree overlay that describes it
  * @dtbo_end: its end
+ * @msix_bar: the memory BAR that holds the MSI-X table, if the device has
+ *	@msix_vectors
+ * @msix_vectors: messages it can send with MSI-X, up to NICSIM_VECTORS; 0 is
+ *	no MSI-X
+ * @integrated: a function of the chipset, without a PCI Express link of its
+ *	own that could bound read requests
  * @percpu_irq: platform bus: its interrupt is a per-CPU one
  * @sw_tso: its driver cuts large sends itself
  * @priv_size: bytes of the device's own state, zeroed
@@ -119,6 +126,9 @@ struct nicsim_ops {
 	u8 revision;
 	u8 bar;
 	u32 bar_size;
+	u8 msix_bar;
+	u8 msix_vectors;
+	bool integrated;
 	const u8 *dtbo;
 	const u8 *dtbo_end;
 	bool percpu_irq;
@@ -197,6 +207,12 @@ struct nicsim_dma_req {
 
 /**
  * struct nicsim_dma - the DMA engine of a port
+ * @outstanding: read requests it may have outstanding; ops->dma_outstanding
+ *	unless the device changes it
+ * @reserved: so many of them are not for the next nicsim_dma_read()
+ * @req_max: bytes of a read request at most; ops->dma_req_max
+ * @req_aligned: no request crosses a multiple of @req_max
+ * @read_ns: time until the answer to a request; the profile's dma_read_ns
  * @slot_free: when each outstanding-read slot is free again
  * @link_free: when the PCIe link towards the device is free again
  * @write_done: when the last posted write is in memory
@@ -209,6 +225,11 @@ struct nicsim_dma_req {
  * @map_fail_rx: the same for mappings that the device writes to
  */
 struct nicsim_dma {
+	u32 outstanding;
+	u32 reserved;
+	u32 req_max;
+	bool req_aligned;
+	u32 read_ns;
 	u64 slot_free[NICSIM_DMA_SLOTS_MAX];
 	u64 link_free;
 	u64 write_done;
@@ -258,11 +279,13 @@ struct nicsim_timer {
 };
 
 /**
- * struct nicsim_irq - a port's interrupt
+ * struct nicsim_irq - an interrupt of a port
  * @ev: its delivery to the CPU
  * @port: whose
+ * @vector: which of its messages; 0 is also that of MSI and the line
  * @level: the device has a cause pending
  * @masked: the interrupt controller does not pass it on
+ * @held: MSI-X: a message waits for its vector to be unmasked
  * @lost: what the present cause sent was lost
  * @lose: so many are to be lost
  * @count: interrupts taken by the CPU
@@ -270,8 +293,10 @@ struct nicsim_timer {
 struct nicsim_irq {
 	struct time_travel_event ev;
 	struct nicsim_port *port;
+	unsigned int vector;
 	bool level;
 	bool masked;
+	bool held;
 	bool lost;
 	u32 lose;
 	u64 count;
@@ -293,12 +318,16 @@ struct nicsim_irq {
  * @dma: DMA engine
  * @wire: end of the wire
  * @timers: the model's timers
- * @irq: interrupt message or line
+ * @msix: MSI-X table, as the kernel writes it
+ * @irq: interrupt messages, or the line as the first
+ * @irq_unmaps: mappings undone in the hard interrupt at hand
+ * @irq_unmaps_max: most of them in one
  * @busy_ns: CPU time charged
  * @mmio_reads: register reads
  * @mmio_writes: register writes
  * @tx_skbs: skbs that entered the queueing discipline
  * @tx_packets: packets the driver was given
+ * @tx_descs: descriptors the device took up for that, if its model counts them
  * @tx_lso: large sends the device took up
  * @tx_csum: frames it checksummed because it was asked to, but for those
  * @tx_hang: the transmitter reads no descriptors until it is reset
@@ -319,12 +348,16 @@ struct nicsim_port {
 	struct nicsim_dma dma;
 	struct nicsim_wire_end wire;
 	struct nicsim_timer timers[NICSIM_TIMERS];
-	struct nicsim_irq irq;
+	u32 msix[4 * NICSIM_VECTORS];
+	struct nicsim_irq irq[NICSIM_VECTORS];
+	u32 irq_unmaps;
+	u32 irq_unmaps_max;
 	u64 busy_ns;
 	u64 mmio_reads;
 	u64 mmio_writes;
 	u64 tx_skbs;
 	u64 tx_packets;
+	u64 tx_descs;
 	u64 tx_lso;
 	u64 tx_csum;
 	u32 tx_hang;
@@ -346,7 +379,10 @@ void nicsim_timer_set_at(struct nicsim_port *port, unsigned int id, u64 when);
 void nicsim_timer_cancel(struct nicsim_port *port, unsigned int id);
 u32 nicsim_reg_read(struct nicsim_port *port, u32 off, int size);
 void nicsim_reg_write(struct nicsim_port *port, u32 off, int size, u32 val);
+void nicsim_irq_set_vector(struct nicsim_port *port, unsigned int vector,
+			   bool level);
 void nicsim_irq_set(struct nicsim_port *port, bool level);
+void nicsim_irq_taken(struct nicsim_irq *irq);
 struct nicsim_frame *nicsim_frame_alloc(void);
 void nicsim_frame_free(struct nicsim_frame *frame);
 
@@ -363,6 +399,7 @@ u32 nicsim_wire_speeds(u32 mbps);
 extern const struct nicsim_bus nicsim_pci_bus;
 
 bool nicsim_pci_master(struct nicsim_port *port);
+bool nicsim_pci_msix(struct nicsim_port *port);
 
 /* platform.c */
 extern const struct nicsim_bus nicsim_platform_bus;
@@ -427,6 +464,8 @@ extern const struct nicsim_ops nicsim_rtl8168c;
 extern const struct nicsim_ops nicsim_rtl8168evl;
 extern const struct nicsim_ops nicsim_rtl8168h;
 extern const struct nicsim_ops nicsim_rtl8125b;
+extern const struct nicsim_ops nicsim_82574;
+extern const struct nicsim_ops nicsim_i219;
 extern const struct nicsim_ops nicsim_neta;
 extern const struct nicsim_ops nicsim_neta_xp;
 extern const struct nicsim_ops nicsim_neta_370;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * nicsim: the ports as PCI functions: configuration space, register BAR, MSI
- * and INTx.
+ * nicsim: the ports as PCI functions: configuration space, register BAR, MSI-X,
+ * MSI and INTx.
  *
  * Configuration space is an array with a mask of writable bits; capabilities
- * are power management, MSI (unless nicsim.intx=1) and PCI Express. Only the
- * BAR that holds the registers is offered, UML has no I/O ports.
+ * are power management, MSI (unless nicsim.intx=1), PCI Express (unless it is a
+ * function of the chipset) and MSI-X (if the device has it and nicsim.msix=1,
+ * the default). The BARs of the registers and of the MSI-X table are offered,
+ * UML has no I/O ports.
  */
 #define pr_fmt(fmt) "nicsim: " fmt
 
@@ -13,6 +15,7 @@
 #include <linux/interrupt.h>
 #include <linux/irq.h>
 #include <linux/moduleparam.h>
+#include <linux/sizes.h>
 #include <linux/unaligned.h>
 #include "nicsim.h"
 
@@ -23,10 +26,19 @@
 #define CAP_PM		0x40
 #define CAP_MSI		0x50
 #define CAP_EXP		0x70
+#define CAP_MSIX	0xb0
+
+/* the MSI-X table is at the start of its BAR, the pending bits are behind it */
+#define MSIX_BAR_SIZE	SZ_16K
+#define MSIX_PBA	SZ_8K
 
 static bool intx;
 module_param(intx, bool, 0444);
 MODULE_PARM_DESC(intx, "offer no MSI, only the legacy interrupt line");
+
+static bool msix = true;
+module_param(msix, bool, 0444);
+MODULE_PARM_DESC(msix, "offer MSI-X where the card has it (with intx=0)");
 
 static struct nicsim_port *registering;
 
@@ -59,14 +71,18 @@ static void cfg_write(struct um_pci_device *pci, unsigned int off, int size,
 				     (val & mask);
 	}
 	/* the line may have been enabled with a cause pending */
-	if (off == PCI_COMMAND && port->irq.level)
-		time_travel_add_event_rel(&port->irq.ev, NSEC_PER_USEC);
+	if (off == PCI_COMMAND && port->irq[0].level)
+		time_travel_add_event_rel(&port->irq[0].ev, NSEC_PER_USEC);
 }
 
 /* the Max_Read_Request_Size in force */
 static u32 pci_mrrs(struct nicsim_port *port)
 {
-	u16 ctl = get_unaligned_le16(port->cfg + CAP_EXP + PCI_EXP_DEVCTL);
+	u16 ctl;
+
+	if (port->ops->integrated)
+		return U32_MAX;
+	ctl = get_unaligned_le16(port->cfg + CAP_EXP + PCI_EXP_DEVCTL);
 
 	return 128U << FIELD_GET(PCI_EXP_DEVCTL_READRQ, ctl);
 }
@@ -83,11 +99,65 @@ bool nicsim_pci_master(struct nicsim_port *port)
 	return port->cfg[PCI_COMMAND] & PCI_COMMAND_MASTER;
 }
 
+static bool has_msix(struct nicsim_port *port)
+{
+	return msix && !intx && port->ops->msix_vectors;
+}
+
+/**
+ * nicsim_pci_msix - does the device send MSI-X messages?
+ * @port: the port
+ *
+ * Context: any.
+ * Return: true when MSI-X is enabled.
+ */
+bool nicsim_pci_msix(struct nicsim_port *port)
+{
+	return has_msix(port) &&
+	       get_unaligned_le16(port->cfg + CAP_MSIX + PCI_MSIX_FLAGS) &
+	       PCI_MSIX_FLAGS_ENABLE;
+}
+
+static bool msix_masked(struct nicsim_port *port, unsigned int vector)
+{
+	return get_unaligned_le16(port->cfg + CAP_MSIX + PCI_MSIX_FLAGS) &
+	       PCI_MSIX_FLAGS_MASKALL ||
+	       port->msix[4 * vector + 3] & PCI_MSIX_ENTRY_CTRL_MASKBIT;
+}
+
+static u32 msix_read(struct nicsim_port *port, unsigned int off)
+{
+	u32 i, pending = 0;
+
+	if (off < 16U * port->ops->msix_vectors)
+		return port->msix[off / 4];
+	if (off != MSIX_PBA)
+		return 0;
+	for (i = 0; i < port->ops->msix_vectors; i++)
+		pending |= port->irq[i].held << i;
+	return pending;
+}
+
+static void msix_write(struct nicsim_port *port, unsigned int off, u32 val)
+{
+	struct nicsim_irq *irq = &port->irq[off / 16];
+
+	if (off >= 16U * port->ops->msix_vectors)
+		return;
+	port->msix[off / 4] = val;
+	if (irq->held && !msix_masked(port, off / 16)) {
+		irq->held = false;
+		time_travel_add_event_rel(&irq->ev, NSEC_PER_USEC);
+	}
+}
+
 static unsigned long bar_read(struct um_pci_device *pci, int bar,
 			      unsigned int off, int size)
 {
 	struct nicsim_port *port = container_of(pci, struct nicsim_port, pci);
 
+	if (has_msix(port) && bar == port->ops->msix_bar && size == 4)
+		return msix_read(port, off);
 	if (bar != port->ops->bar) {
 		nicsim_error(port, "mmio: read outside the registers");
 		return ULONG_MAX;
@@ -100,7 +170,9 @@ static void bar_write(struct um_pci_device *pci, int bar, unsigned int off,
 {
 	struct nicsim_port *port = container_of(pci, struct nicsim_port, pci);
 
-	if (bar != port->ops->bar)
+	if (has_msix(port) && bar == port->ops->msix_bar && size == 4)
+		msix_write(port, off, val);
+	else if (bar != port->ops->bar)
 		nicsim_error(port, "mmio: write outside the registers");
 	else
 		nicsim_reg_write(port, off, size, val);
@@ -153,9 +225,17 @@ static void irq_deliver(struct time_travel_event *ev)
 	struct nicsim_irq *irq = container_of(ev, struct nicsim_irq, ev);
 	struct nicsim_port *port = irq->port;
 
+	if (nicsim_pci_msix(port)) {
+		if (msix_masked(port, irq->vector)) {
+			irq->held = true;
+			return;
+		}
+		nicsim_irq_taken(irq);
+		generic_handle_irq((u16)port->msix[4 * irq->vector + 2]);
+		return;
+	}
 	if (msi_enabled(port)) {
-		irq->count++;
-		nicsim_charge(port, port->profile->irq_ns);
+		nicsim_irq_taken(irq);
 		generic_handle_irq(get_unaligned_le16(port->cfg + CAP_MSI +
 						      PCI_MSI_DATA_64));
 		return;
@@ -169,8 +249,7 @@ static void irq_deliver(struct time_travel_event *ev)
 		time_travel_add_event_rel(ev, NSEC_PER_MSEC);
 		return;
 	}
-	irq->count++;
-	nicsim_charge(port, port->profile->irq_ns);
+	nicsim_irq_taken(irq);
 	generic_handle_irq(port->pci.irq);
 	/* still asserted: level-triggered, again when the CPU enables it */
 	if (irq->level)
@@ -179,7 +258,8 @@ static void irq_deliver(struct time_travel_event *ev)
 
 static bool pci_irq_wanted(struct nicsim_port *port)
 {
-	return !msi_enabled(port) || nicsim_pci_master(port);
+	return !(msi_enabled(port) || nicsim_pci_msix(port)) ||
+	       nicsim_pci_master(port);
 }
 
 /* the port's device appears, at registration or when the bus is rescanned */
@@ -236,6 +316,7 @@ static void cfg_init(struct nicsim_port *port)
 	const struct nicsim_ops *ops = port->ops;
 	/* the codes of the link speeds are the generations' numbers */
 	u32 link = max(ops->pcie_gen, 1U) | PCI_EXP_LNKSTA_NLW_X1;
+	int i;
 
 	cfg_put(port, PCI_VENDOR_ID, 2, ops->vendor, 0);
 	cfg_put(port, PCI_DEVICE_ID, 2, ops->device, 0);
@@ -266,8 +347,29 @@ static void cfg_init(struct nicsim_port *port)
 	cfg_put(port, CAP_MSI + PCI_MSI_ADDRESS_HI, 4, 0, ~0U);
 	cfg_put(port, CAP_MSI + PCI_MSI_DATA_64, 2, 0, 0xffff);
 
+	if (has_msix(port)) {
+		cfg_put(port, PCI_BASE_ADDRESS_0 + 4 * ops->msix_bar, 4, 0,
+			~(MSIX_BAR_SIZE - 1));
+		cfg_put(port, CAP_MSIX, 2, PCI_CAP_ID_MSIX, 0);
+		cfg_put(port, CAP_MSIX + PCI_MSIX_FLAGS, 2,
+			ops->msix_vectors - 1,
+			PCI_MSIX_FLAGS_ENABLE | PCI_MSIX_FLAGS_MASKALL);
+		cfg_put(port, CAP_MSIX + PCI_MSIX_TABLE, 4, ops->msix_bar, 0);
+		cfg_put(port, CAP_MSIX + PCI_MSIX_PBA, 4,
+			MSIX_PBA | ops->msix_bar, 0);
+		for (i = 0; i < ops->msix_vectors; i++)
+			port->msix[4 * i + 3] = PCI_MSIX_ENTRY_CTRL_MASKBIT;
+	}
+
+	/* the chain ends here without a link of its own */
+	if (ops->integrated) {
+		port->cfg[(intx ? CAP_PM : CAP_MSI) + 1] = 0;
+		return;
+	}
+
 	/* version 2 endpoint, one lane, 128 bytes payload, 512 requested */
-	cfg_put(port, CAP_EXP, 2, PCI_CAP_ID_EXP, 0);
+	cfg_put(port, CAP_EXP, 2, PCI_CAP_ID_EXP |
+		(has_msix(port) ? CAP_MSIX << 8 : 0), 0);
 	cfg_put(port, CAP_EXP + PCI_EXP_FLAGS, 2,
 		PCI_EXP_TYPE_ENDPOINT << 4 | 2, 0);
 	cfg_put(port, CAP_EXP + PCI_EXP_DEVCAP, 4, PCI_EXP_DEVCAP_RBER, 0);
@@ -280,11 +382,14 @@ static void cfg_init(struct nicsim_port *port)
 
 static int pci_plug_port(struct nicsim_port *port)
 {
-	int err;
+	int err, i;
 
 	cfg_init(port);
-	port->irq.port = port;
-	time_travel_set_event_fn(&port->irq.ev, irq_deliver);
+	for (i = 0; i < NICSIM_VECTORS; i++) {
+		port->irq[i].port = port;
+		port->irq[i].vector = i;
+		time_travel_set_event_fn(&port->irq[i].ev, irq_deliver);
+	}
 	port->pci.ops = &nicsim_pci_ops;
 
 	registering = port;

@@ -80,8 +80,7 @@ static void irq_deliver(struct time_travel_event *ev)
 
 	if (!irq->level || irq->masked || irq->lost)
 		return;
-	irq->count++;
-	nicsim_charge(port, port->profile->irq_ns);
+	nicsim_irq_taken(irq);
 	generic_handle_domain_irq(platform_domain, port->index);
 	/* still asserted: again when the CPU enables it */
 	if (irq->level && !irq->masked)
@@ -90,7 +89,7 @@ static void irq_deliver(struct time_travel_event *ev)
 
 static void irq_mask(struct irq_data *d)
 {
-	nicsim_ports[d->hwirq]->irq.masked = true;
+	nicsim_ports[d->hwirq]->irq[0].masked = true;
 }
 
 static void irq_unmask(struct irq_data *d)
@@ -98,10 +97,10 @@ static void irq_unmask(struct irq_data *d)
 	struct nicsim_port *port = nicsim_ports[d->hwirq];
 	u64 ns = nicsim_jitter(port->profile->irq_latency_ns);
 
-	port->irq.masked = false;
-	port->irq.lost = false;
-	if (port->irq.level)
-		time_travel_add_event_rel(&port->irq.ev, ns);
+	port->irq[0].masked = false;
+	port->irq[0].lost = false;
+	if (port->irq[0].level)
+		time_travel_add_event_rel(&port->irq[0].ev, ns);
 }
 
 static struct irq_chip platform_chip = {
@@ -161,7 +160,7 @@ static int platform_plug(void)
 	int err, id, i;
 
 	for (i = 0; i < NICSIM_PORTS; i++) {
-		struct nicsim_irq *irq = &nicsim_ports[i]->irq;
+		struct nicsim_irq *irq = &nicsim_ports[i]->irq[0];
 
 		irq->port = nicsim_ports[i];
 		irq->masked = true;
