@@ -11,9 +11,10 @@
  * Device's side: a read/write engine. A read is split into requests of at most
  * the device's request size and what the bus allows, and at multiples of that
  * size where the device wants it; each takes one of the device's slots for
- * outstanding requests until its completion has come over the link. Writes are posted and stay in order. Requests are served in
- * the order they were issued, so when one completes is known when it is
- * issued: one event a read or write, however many requests it takes.
+ * outstanding requests until its completion has come over the link. Writes are
+ * posted and stay in order. Requests are served in the order they were issued,
+ * so when one completes is known when it is issued: one event a read or write,
+ * however many requests it takes.
  */
 #define pr_fmt(fmt) "nicsim: " fmt
 
@@ -221,7 +222,7 @@ static void dma_op_sync(struct device *dev, dma_addr_t iova, size_t size,
 		nicsim_error(port, "iommu: sync of something not mapped");
 }
 
-/* what a driver gives to the device in a mapping it keeps, it has copied there */
+/* what it gives to the device in a mapping it keeps, a driver has copied */
 static void dma_op_sync_for_device(struct device *dev, dma_addr_t iova,
 				   size_t size, enum dma_data_direction dir)
 {

@@ -3,8 +3,8 @@
  * nicsim: Intel's Gigabit Ethernet controllers as e1000e drives them:
  *
  *	82574	82574L, a PCI Express card of its own, with MSI-X
- *	i219	I219-LM of the Sunrise Point chipset (pch_spt): the MAC is in the
- *		chipset, the PHY on the board
+ *	i219	I219-LM of the Sunrise Point chipset (pch_spt): the MAC is in
+ *		the chipset, the PHY on the board
  *
  * Sources, by what they told:
  *	registers, descriptors, interrupts, statistics: Intel 82574 GbE
@@ -33,8 +33,8 @@
  * RX: as TX with RXDCTL, RDTR and RADV; extended and packet split descriptors.
  *
  * Interrupts: ICR is cleared by reading, with IAME IMS by IAM. With MSI-X, IVAR
- * says which message a queue's cause sends; it clears what EIAC says in ICR and,
- * with EIAME, what IAM says in IMS. ITR and EITR have 16 bits, of 256 ns.
+ * says which message a queue's cause sends; it clears what EIAC says in ICR
+ * and, with EIAME, what IAM says in IMS. ITR and EITR have 16 bits, of 256 ns.
  *
  * Not modelled: the second queues (the driver leaves them alone), RSS, flow
  * control, half duplex, wake-up, management, EEE, ULP, time stamps, receive
@@ -1325,7 +1325,7 @@ static void intel_defaults(struct nicsim_port *port)
 {
 	struct intel *c = port->priv;
 
-	memset(c->regs, 0, sizeof(c->regs));
+	memset32(c->regs, 0, ARRAY_SIZE(c->regs));
 	*reg(c, REG_PBA) = c->chip->pch ? 26 : 20;
 	*reg(c, REG_TARC0) = c->chip->pch ? FIELD_PREP(TARC0_READS, 3) : 0;
 	*reg(c, REG_RAL) = c->nvm[1] << 16 | c->nvm[0];
@@ -1337,11 +1337,11 @@ static void intel_defaults(struct nicsim_port *port)
 static void intel_reads_update(struct nicsim_port *port)
 {
 	struct intel *c = port->priv;
+	u32 reads = FIELD_GET(TARC0_READS, *reg(c, REG_TARC0));
 
 	if (!c->chip->pch)
 		return;
-	port->dma.outstanding = max(FIELD_GET(TARC0_READS, *reg(c, REG_TARC0)),
-				    2U);
+	port->dma.outstanding = max(reads, 2U);
 	if (port->index)
 		return;
 	port->dma.req_max = c->read.req;

@@ -114,7 +114,7 @@ struct intel_pkt {
 	u32 ndesc;
 	u32 lower;		/* of its last descriptor: commands */
 	u32 first_lower;
-	u32 upper;		/* of its first: options; of its last: VLAN tag */
+	u32 upper;		/* of its first: options; of its last: VLAN */
 	u32 vlan;
 	u32 total;		/* bytes */
 	struct nicsim_tso tso;	/* mss is 0 when it is no large send */

@@ -215,7 +215,7 @@ static u32 flash(struct nicsim_port *port, u32 val)
 	if (!(val & HSFCTL_GO))
 		return (val & ~GENMASK(15, 0)) | HSFSTS_DESC_VALID;
 	if (val & HSFCTL_CYCLE)
-		nicsim_error(port, "flash: other than reading");
+		nicsim_error(port, "Flash: other than reading");
 	if (word + 1 < INTEL_NVM_WORDS)
 		c->regs[REG_FDATA0 / 4] = c->nvm[word + 1] << 16 | c->nvm[word];
 	else

@@ -4,10 +4,10 @@
  *
  * With time-travel=inf-cpu all code runs in no time. The CPU time that matters
  * to a network card's driver is charged here: register accesses and interrupt
- * entry by pci.c, what a driver copies by dma.c, and the work per skb and packet
- * by probes on the stack's own tracepoints, which see every card's driver alike. The charge advances
- * simulated time on the CPU, so a machine can be busy, and what is not charged
- * is idle.
+ * entry by pci.c, what a driver copies by dma.c, and the work per skb and
+ * packet by probes on the stack's own tracepoints, which see every card's
+ * driver alike. The charge advances simulated time on the CPU, so a machine can
+ * be busy, and what is not charged is idle.
  *
  * The desktop profile, a 3 to 4 GHz x86 with the card on a 2.5 GT/s x1 link
  * behind the chipset. No value was fitted to anything measured with this
